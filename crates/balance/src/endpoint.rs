@@ -6,7 +6,6 @@ use std::path::PathBuf;
 
 /// Address of a server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[non_exhaustive]
 pub enum Address {
     /// IP address and port.
     Tcp(SocketAddr),

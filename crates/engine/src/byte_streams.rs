@@ -34,9 +34,8 @@ impl ByteStreams {
             tls,
         } = Destination::new(target, config.wanted())?;
         let dialer = Dialer {
-            target,
+            addresses: config.addresses(target),
             transport: config.transport(),
-            timeout: config.connect_timeout,
             #[cfg(feature = "tls")]
             tls,
         };
@@ -68,7 +67,7 @@ impl ByteStreams {
 
     /// Returns the server this connects to.
     pub fn server(&self) -> ServerAddress {
-        self.dialer.target.server()
+        self.dialer.addresses.target.server()
     }
 }
 

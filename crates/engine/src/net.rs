@@ -7,7 +7,6 @@ mod stream;
 mod tcp_keepalive;
 mod tcp_options;
 
-pub(crate) use address::Endpoint;
 pub use address::{InvalidAddress, ListenAddress};
 pub(crate) use listener::Listener;
 pub(crate) use stream::Accepted;

@@ -7,85 +7,7 @@ use bytes::Bytes;
 use http::HeaderMap;
 use tokio::time::Instant;
 
-/// gRPC's [status codes], with their wire numbers.
-///
-/// [status codes]: https://github.com/grpc/grpc/blob/master/doc/statuscodes.md
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[expect(missing_docs, reason = "the document says what each means")]
-pub enum Code {
-    Ok = 0,
-    Cancelled = 1,
-    Unknown = 2,
-    InvalidArgument = 3,
-    DeadlineExceeded = 4,
-    NotFound = 5,
-    AlreadyExists = 6,
-    PermissionDenied = 7,
-    ResourceExhausted = 8,
-    FailedPrecondition = 9,
-    Aborted = 10,
-    OutOfRange = 11,
-    Unimplemented = 12,
-    Internal = 13,
-    Unavailable = 14,
-    DataLoss = 15,
-    Unauthenticated = 16,
-}
-
-impl Code {
-    const ALL: [Self; 17] = [
-        Self::Ok,
-        Self::Cancelled,
-        Self::Unknown,
-        Self::InvalidArgument,
-        Self::DeadlineExceeded,
-        Self::NotFound,
-        Self::AlreadyExists,
-        Self::PermissionDenied,
-        Self::ResourceExhausted,
-        Self::FailedPrecondition,
-        Self::Aborted,
-        Self::OutOfRange,
-        Self::Unimplemented,
-        Self::Internal,
-        Self::Unavailable,
-        Self::DataLoss,
-        Self::Unauthenticated,
-    ];
-
-    /// Returns the code with this number. Unknown numbers become UNKNOWN, since the peer may be newer.
-    pub fn from_number(number: u32) -> Self {
-        Self::ALL.get(number as usize).copied().unwrap_or(Self::Unknown)
-    }
-
-    /// Returns the number on the wire.
-    pub fn number(self) -> u8 {
-        self as u8
-    }
-
-    /// Returns gRPC's name, such as `OK` or `INVALID_ARGUMENT`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Ok => "OK",
-            Self::Cancelled => "CANCELLED",
-            Self::Unknown => "UNKNOWN",
-            Self::InvalidArgument => "INVALID_ARGUMENT",
-            Self::DeadlineExceeded => "DEADLINE_EXCEEDED",
-            Self::NotFound => "NOT_FOUND",
-            Self::AlreadyExists => "ALREADY_EXISTS",
-            Self::PermissionDenied => "PERMISSION_DENIED",
-            Self::ResourceExhausted => "RESOURCE_EXHAUSTED",
-            Self::FailedPrecondition => "FAILED_PRECONDITION",
-            Self::Aborted => "ABORTED",
-            Self::OutOfRange => "OUT_OF_RANGE",
-            Self::Unimplemented => "UNIMPLEMENTED",
-            Self::Internal => "INTERNAL",
-            Self::Unavailable => "UNAVAILABLE",
-            Self::DataLoss => "DATA_LOSS",
-            Self::Unauthenticated => "UNAUTHENTICATED",
-        }
-    }
-}
+pub use thalweg_balance::Code;
 
 /// Status of a call that failed. The code is OK only if a handler failed with OK.
 ///
@@ -262,17 +184,3 @@ impl fmt::Display for Status {
 }
 
 impl std::error::Error for Status {}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn codes_and_their_numbers() {
-        for (number, code) in (0..).zip(Code::ALL) {
-            assert_eq!((Code::from_number(number), u32::from(code.number())), (code, number));
-        }
-        assert_eq!(Code::from_number(17), Code::Unknown);
-        assert_eq!(Code::from_number(u32::MAX), Code::Unknown);
-    }
-}

@@ -1,38 +1,47 @@
-//! Connecting to a target's addresses: the first to connect wins.
+//! Connecting to a list of addresses: the first to connect wins.
 //!
-//! An attempt starts when the previous one has failed, or when its peer has not responded for [`ATTEMPT_DELAY`] (Happy
-//! Eyeballs, RFC 8305 §5). So an address that drops packets costs only this delay. A peer that is slow after accepting
-//! the connection has its share of the connect timeout.
+//! An attempt starts when the previous one has failed, or after [`ATTEMPT_DELAY`] without a connection (Happy Eyeballs,
+//! RFC 8305 §5 and gRFC A61). So an address that drops packets, or accepts and stays silent, costs only this delay.
 
 use std::fmt;
 use std::future::poll_fn;
 use std::net::IpAddr;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use tokio::time::{Instant, Timeout, sleep_until, timeout, timeout_at};
+use thalweg_balance::Address;
+use tokio::time::{Instant, Timeout, sleep_until, timeout_at};
 
 use super::target::Target;
-use crate::net::{Endpoint, TcpOptions};
+use crate::net::TcpOptions;
+use crate::resolver::AddressSource;
 use crate::status::Status;
 
-/// The target to connect to, and the timeout for the whole attempt.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Addresses<'a> {
-    pub(super) target: &'a Target,
-    pub(super) timeout: Duration,
+/// The addresses to connect to, and the timeout for the whole attempt.
+#[derive(Debug)]
+pub(crate) struct Addresses {
+    /// The channel's target, for messages.
+    pub(crate) target: Target,
+    pub(crate) source: AddressSource,
+    pub(crate) timeout: Duration,
+    /// The address of the last connection; it is tried first.
+    last: Mutex<Option<Address>>,
 }
 
-impl Addresses<'_> {
+impl Addresses {
+    pub(crate) fn new(target: Target, source: AddressSource, timeout: Duration) -> Self {
+        Self { target, source, timeout, last: Mutex::default() }
+    }
+
     /// Attempts the addresses that `tcp` permits, and returns the first success. Calls `resolved` when a name was
     /// resolved, and `note` when an attempt has ended.
     pub(super) async fn first_to_connect<T, F>(
         &self,
-        tcp: &TcpOptions,
-        attempt: impl Fn(Endpoint, Step) -> F,
+        tcp: Option<&TcpOptions>,
+        attempt: impl Fn(Address, Step) -> F,
         resolved: impl FnOnce(),
         note: impl Fn(Result<T, Status>) -> Result<T, Status>,
     ) -> Result<T, Status>
@@ -40,43 +49,49 @@ impl Addresses<'_> {
         F: Future<Output = Result<T, Status>>,
     {
         let deadline = Instant::now() + self.timeout;
-        let endpoints = match timeout_at(deadline, self.target.resolve()).await {
-            Ok(Ok(endpoints)) => endpoints,
+        let addresses = match timeout_at(deadline, self.source.addresses()).await {
+            Ok(Ok(addresses)) => addresses,
             Ok(Err(error)) => {
-                return Err(Status::unavailable(format!(
-                    "can't resolve {}: {error} (check the name and its DNS records)",
-                    self.target
-                )));
+                return Err(Status::unavailable(format!("failed to resolve {}: {error}", self.target)));
             }
             Err(_) => return Err(self.timed_out("while resolving its name")),
         };
-        if self.target.is_name() {
+        if self.source.resolves_names() {
             resolved();
         }
-        let endpoints = reachable(endpoints, tcp).map_err(|local| self.out_of_reach(local))?;
-        let mut waiting = endpoints.into_iter();
+        let addresses = reachable(addresses, tcp).map_err(|local| self.out_of_reach(local))?;
+        let mut waiting = self.last_first(addresses).into_iter();
         let (mut running, mut failures) = (Running(Vec::new()), Vec::new());
         for number in 0.. {
-            let left = u32::try_from(waiting.len()).unwrap_or(u32::MAX);
-            if let Some(endpoint) = waiting.next() {
-                // With 20 s and two addresses, the first gets 10 s.
-                let share = deadline.saturating_duration_since(Instant::now()) / left;
+            if let Some(address) = waiting.next() {
                 let step = Step::default();
-                let future = Box::pin(timeout(share, attempt(endpoint.clone(), step.clone())));
-                running.0.push(Attempt { number, endpoint, step, future });
+                let future = Box::pin(timeout_at(deadline, attempt(address.clone(), step.clone())));
+                running.0.push(Attempt { number, address, step, future });
             } else if running.0.is_empty() {
                 break;
             }
             let Some((attempt, outcome)) = running.ended_or_due(waiting.len() > 0).await else { continue };
             let outcome = outcome.unwrap_or_else(|| Err(self.timed_out(&attempt.missing())));
             match note(outcome) {
-                Ok(connected) => return Ok(connected),
+                Ok(connected) => {
+                    *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(attempt.address);
+                    return Ok(connected);
+                }
                 Err(status) => failures.push((attempt.number, status)),
             }
         }
         failures.sort_by_key(|(number, _)| *number);
         let failures: Vec<_> = failures.into_iter().map(|(_, status)| status).collect();
-        Err(failed_all(self.target, &failures))
+        Err(failed_all(&self.target, &failures))
+    }
+
+    /// Moves the address that worked last to the front.
+    fn last_first(&self, mut addresses: Vec<Address>) -> Vec<Address> {
+        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(at) = addresses.iter().position(|address| Some(address) == last.as_ref()) {
+            addresses[..=at].rotate_right(1);
+        }
+        addresses
     }
 
     fn out_of_reach(&self, local: IpAddr) -> Status {
@@ -92,17 +107,17 @@ impl Addresses<'_> {
     }
 }
 
-/// Time to wait for an attempt's peer before the next attempt starts, as recommended by RFC 8305 §8.
+/// Time without a connection after which the next attempt starts, as recommended by RFC 8305 §8.
 const ATTEMPT_DELAY: Duration = Duration::from_millis(250);
 
 /// Returns the addresses that are reachable from the local address; `Err` if there are none.
-fn reachable(endpoints: Vec<Endpoint>, tcp: &TcpOptions) -> Result<Vec<Endpoint>, IpAddr> {
-    let Some(local) = tcp.local_address else { return Ok(endpoints) };
-    let is_reachable = |endpoint: &Endpoint| match endpoint {
-        Endpoint::Tcp(address) => address.is_ipv4() == local.is_ipv4(),
-        Endpoint::Unix(_) | Endpoint::UnixAbstract(_) => true,
+fn reachable(addresses: Vec<Address>, tcp: Option<&TcpOptions>) -> Result<Vec<Address>, IpAddr> {
+    let Some(local) = tcp.and_then(|tcp| tcp.local_address) else { return Ok(addresses) };
+    let is_reachable = |address: &Address| match address {
+        Address::Tcp(address) => address.is_ipv4() == local.is_ipv4(),
+        Address::Unix(_) | Address::UnixAbstract(_) => true,
     };
-    let reachable: Vec<_> = endpoints.into_iter().filter(is_reachable).collect();
+    let reachable: Vec<_> = addresses.into_iter().filter(is_reachable).collect();
     if reachable.is_empty() { Err(local) } else { Ok(reachable) }
 }
 
@@ -110,14 +125,14 @@ fn reachable(endpoints: Vec<Endpoint>, tcp: &TcpOptions) -> Result<Vec<Endpoint>
 struct Attempt<F> {
     /// Position in the order of the addresses.
     number: usize,
-    endpoint: Endpoint,
+    address: Address,
     step: Step,
     future: Pin<Box<Timeout<F>>>,
 }
 
 impl<F> Attempt<F> {
     fn missing(&self) -> String {
-        self.step.missing(&self.endpoint)
+        self.step.missing(&self.address)
     }
 }
 
@@ -126,20 +141,13 @@ struct Running<F>(Vec<Attempt<F>>);
 
 impl<F: Future> Running<F> {
     /// Waits until an attempt has ended, and returns it with its outcome, which is `None` after a timeout. If there is
-    /// a `next` one, returns `None` as soon as that is due because the last attempt's peer has not responded.
+    /// a `next` one, returns `None` as soon as that is due.
     async fn ended_or_due(&mut self, next: bool) -> Option<(Attempt<F>, Option<F::Output>)> {
-        let mut due_at = Instant::now() + ATTEMPT_DELAY;
-        loop {
-            tokio::select! {
-                biased;
-                ended = poll_fn(|cx| self.poll_ended(cx)) => return Some(ended),
-                () = sleep_until(due_at), if next => {
-                    if self.0.last().is_none_or(|attempt| attempt.step.is_connecting()) {
-                        return None;
-                    }
-                    due_at += ATTEMPT_DELAY;
-                }
-            }
+        let due_at = Instant::now() + ATTEMPT_DELAY;
+        tokio::select! {
+            biased;
+            ended = poll_fn(|cx| self.poll_ended(cx)) => Some(ended),
+            () = sleep_until(due_at), if next => None,
         }
     }
 
@@ -168,11 +176,6 @@ impl Step {
 
     pub(super) fn set(&self, step: u8) {
         self.0.store(step, Ordering::Relaxed);
-    }
-
-    /// Returns whether the peer has not responded yet.
-    fn is_connecting(&self) -> bool {
-        self.0.load(Ordering::Relaxed) == Self::CONNECTING
     }
 
     /// Returns which step is missing at `peer`.

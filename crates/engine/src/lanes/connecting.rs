@@ -7,6 +7,7 @@ use std::task::Poll;
 use std::time::Duration;
 use std::{fmt, io};
 
+use thalweg_balance::Address;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, timeout};
 
@@ -16,12 +17,11 @@ use super::connect_step::{ConnectStep, StepWatcher};
 use super::endpoint::ClientEndpoint;
 use super::maintenance::Maintenance;
 use super::owner::ConnectionOwner;
-use super::target::Target;
 use crate::connection::{Connection, Driver, StreamAdmission, StreamWaitQueue, poll_with_waker};
 use crate::executor::Executor;
 use crate::grpc::compression::EncodingSet;
 use crate::measure::ChannelMeasure;
-use crate::net::{Accepted, Endpoint, TcpOptions};
+use crate::net::{Accepted, TcpOptions};
 use crate::snapshot::Counts;
 use crate::status::Status;
 #[cfg(feature = "tls")]
@@ -30,10 +30,9 @@ use crate::tls::{BufferMemory, ClientTls};
 /// Creates the connections of one channel.
 #[derive(Debug)]
 pub(crate) struct Connector {
-    pub(crate) target: Target,
+    /// The timeout is for one attempt over all addresses, from name resolution to the server's SETTINGS.
+    pub(crate) addresses: Addresses,
     pub(crate) transport: Transport,
-    /// Timeout of one attempt over all addresses, from name resolution to the server's SETTINGS.
-    pub(crate) timeout: Duration,
     pub(crate) connection: ConnectionOptions,
     pub(crate) backoff: Backoff,
     /// Returns the position, in 0..=1, of the next backoff within its jitter range.
@@ -72,6 +71,8 @@ pub(crate) enum Transport {
         open: Arc<OpenCustom>,
         /// Connects without HTTP/2.
         dial: Arc<DialCustom>,
+        /// Whether it is called with an address. Otherwise the target is not resolved.
+        takes_address: bool,
     },
 }
 
@@ -80,35 +81,46 @@ pub trait ByteStream: AsyncRead + AsyncWrite + Unpin + Send {}
 
 impl<IO: AsyncRead + AsyncWrite + Unpin + Send> ByteStream for IO {}
 
-type DialCustom = dyn Fn() -> Dialing + Send + Sync;
+type DialCustom = dyn Fn(Option<&Address>) -> Dialing + Send + Sync;
 type Dialing = Pin<Box<dyn Future<Output = io::Result<Box<dyn ByteStream>>> + Send>>;
-type OpenCustom = dyn Fn(String, ConnectionOptions, Owner, Step) -> Opening + Send + Sync;
+type OpenCustom = dyn Fn(Option<&Address>, String, ConnectionOptions, Owner, Step) -> Opening + Send + Sync;
 type Owner = Weak<dyn ConnectionOwner>;
 type Opening = Pin<Box<dyn Future<Output = Result<Arc<Connection>, Status>> + Send>>;
 
 impl Transport {
-    pub(crate) fn custom<F, Fut, IO>(connect: F) -> Self
+    /// Creates a transport that calls `connect`, with an address of the target if it `takes_address`.
+    pub(crate) fn custom<F, Fut, IO>(connect: F, takes_address: bool) -> Self
     where
-        F: Fn() -> Fut + Send + Sync + 'static,
+        F: Fn(Option<&Address>) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = io::Result<IO>> + Send + 'static,
         IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let connect = Arc::new(connect);
         let dialing = Arc::clone(&connect);
-        let open: Arc<OpenCustom> = Arc::new(move |peer, mut options: ConnectionOptions, owner, step| {
+        let open: Arc<OpenCustom> = Arc::new(move |address, peer, mut options: ConnectionOptions, owner, step| {
             // The cost of reading such a stream is unknown, so it is not busy-polled by default.
             options.busy_poll.get_or_insert_default();
-            let connecting = connect();
+            let connecting = connect(address);
             Box::pin(async move {
                 let io = connecting.await.map_err(|error| refused(&peer, &error))?;
                 open(io, peer, options, owner, &step).await
             })
         });
-        let dial: Arc<DialCustom> = Arc::new(move || {
-            let connecting = dialing();
+        let dial: Arc<DialCustom> = Arc::new(move |address| {
+            let connecting = dialing(address);
             Box::pin(async move { Ok(Box::new(connecting.await?) as Box<dyn ByteStream>) })
         });
-        Self::Custom { open, dial }
+        Self::Custom { open, dial, takes_address }
+    }
+}
+
+impl Transport {
+    /// Returns the options of TCP sockets, if it has any.
+    pub(super) fn tcp(&self) -> Option<&TcpOptions> {
+        match self {
+            Self::Sockets(tcp) => Some(tcp),
+            Self::Custom { .. } => None,
+        }
     }
 }
 
@@ -123,22 +135,19 @@ impl fmt::Debug for Transport {
 
 impl Connector {
     pub(super) async fn connect(&self, owner: &Owner) -> Result<Arc<Connection>, Status> {
-        let addresses = Addresses { target: &self.target, timeout: self.timeout };
-        let tcp = match &self.transport {
-            Transport::Sockets(tcp) => tcp,
-            Transport::Custom { open, .. } => {
-                let step = Step::default();
-                let target = self.target.to_string();
-                let opening = open(target, self.connection.clone(), owner.clone(), step.clone());
-                let outcome = timeout(self.timeout, opening).await;
-                let outcome =
-                    outcome.unwrap_or_else(|_| Err(addresses.timed_out(&step.missing(&"the other end"))));
-                return self.measured(outcome);
-            }
-        };
-        let attempt = |endpoint: Endpoint, step: Step| async move {
-            self.connect_to(&endpoint, tcp, owner, &step).await
-        };
+        let addresses = &self.addresses;
+        if let Transport::Custom { open, takes_address: false, .. } = &self.transport {
+            let step = Step::default();
+            let target = addresses.target.to_string();
+            let opening = open(None, target, self.connection.clone(), owner.clone(), step.clone());
+            let outcome = timeout(addresses.timeout, opening).await;
+            let outcome =
+                outcome.unwrap_or_else(|_| Err(addresses.timed_out(&step.missing(&"the other end"))));
+            return self.measured(outcome);
+        }
+        let attempt =
+            |address: Address, step: Step| async move { self.connect_to(&address, owner, step).await };
+        let tcp = self.transport.tcp();
         addresses.first_to_connect(tcp, attempt, || self.resolved(), |outcome| self.measured(outcome)).await
     }
 
@@ -158,23 +167,28 @@ impl Connector {
 
     async fn connect_to(
         &self,
-        endpoint: &Endpoint,
-        tcp: &TcpOptions,
+        address: &Address,
         owner: &Owner,
-        step: &Step,
+        step: Step,
     ) -> Result<Arc<Connection>, Status> {
+        let (peer, options) = (address.to_string(), self.connection.clone());
+        let tcp = match &self.transport {
+            Transport::Sockets(tcp) => tcp,
+            Transport::Custom { open, .. } => {
+                return open(Some(address), peer, options, owner.clone(), step).await;
+            }
+        };
         let connected = async {
-            let socket = Accepted::connect(endpoint, tcp).await?;
+            let socket = Accepted::connect(address, tcp).await?;
             let round_trip = socket.round_trip();
             if let Some(timeout) = self.connection.maintenance.user_timeout() {
                 socket.set_user_timeout(timeout)?;
             }
             Ok::<_, io::Error>((socket.watch()?, round_trip))
         };
-        let (socket, round_trip) = connected.await.map_err(|error| refused(endpoint, &error))?;
+        let (socket, round_trip) = connected.await.map_err(|error| refused(address, &error))?;
         step.set(Step::CONNECTED);
-        let (peer, options) = (endpoint.to_string(), self.connection.clone());
-        let connection = open(socket, peer, options, owner.clone(), step).await?;
+        let connection = open(socket, peer, options, owner.clone(), &step).await?;
         if let Some(round_trip) = round_trip {
             connection.set_round_trip(round_trip);
         }

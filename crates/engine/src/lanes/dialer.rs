@@ -1,13 +1,11 @@
 //! Connections for other protocols than HTTP/2.
 
-use std::time::Duration;
-
+use thalweg_balance::Address;
 use tokio::time::timeout;
 
 use super::addresses::{Addresses, Step};
 use super::connecting::{ByteStream, Transport, refused};
-use super::target::Target;
-use crate::net::{Accepted, Endpoint};
+use crate::net::Accepted;
 use crate::status::Status;
 #[cfg(feature = "tls")]
 use crate::tls::{BufferMemory, ClientTls};
@@ -15,10 +13,9 @@ use crate::tls::{BufferMemory, ClientTls};
 /// Connects like a channel, and returns the byte stream.
 #[derive(Debug)]
 pub(crate) struct Dialer {
-    pub(crate) target: Target,
+    /// The timeout is for one attempt over all addresses, from name resolution to the end of the TLS handshake.
+    pub(crate) addresses: Addresses,
     pub(crate) transport: Transport,
-    /// Timeout of one attempt over all addresses, from name resolution to the end of the TLS handshake.
-    pub(crate) timeout: Duration,
     #[cfg(feature = "tls")]
     pub(crate) tls: Option<ClientTls>,
 }
@@ -29,26 +26,31 @@ impl Dialer {
     /// # Errors
     /// UNAVAILABLE, with the reason.
     pub(crate) async fn connect(&self) -> Result<Box<dyn ByteStream>, Status> {
-        let addresses = Addresses { target: &self.target, timeout: self.timeout };
-        let tcp = match &self.transport {
-            Transport::Sockets(tcp) => tcp,
-            Transport::Custom { dial, .. } => {
-                let step = Step::default();
-                let connecting = async {
-                    let stream = dial().await.map_err(|error| refused(&self.target, &error))?;
-                    self.secure(stream, &self.target, &step).await
-                };
-                let outcome = timeout(self.timeout, connecting).await;
-                return outcome.unwrap_or_else(|_| Err(addresses.timed_out(&step.missing(&"the other end"))));
-            }
-        };
-        let attempt = |endpoint: Endpoint, step: Step| async move {
-            let connected = async { Accepted::connect(&endpoint, tcp).await?.watch() };
-            let socket = connected.await.map_err(|error| refused(&endpoint, &error))?;
+        let addresses = &self.addresses;
+        if let Transport::Custom { dial, takes_address: false, .. } = &self.transport {
+            let step = Step::default();
+            let connecting = async {
+                let stream = dial(None).await.map_err(|error| refused(&addresses.target, &error))?;
+                self.secure(stream, &addresses.target, &step).await
+            };
+            let outcome = timeout(addresses.timeout, connecting).await;
+            return outcome.unwrap_or_else(|_| Err(addresses.timed_out(&step.missing(&"the other end"))));
+        }
+        let attempt = |address: Address, step: Step| async move {
+            let connected = async {
+                match &self.transport {
+                    Transport::Custom { dial, .. } => dial(Some(&address)).await,
+                    Transport::Sockets(tcp) => {
+                        let socket = Accepted::connect(&address, tcp).await?.watch()?;
+                        Ok(Box::new(socket) as Box<dyn ByteStream>)
+                    }
+                }
+            };
+            let stream = connected.await.map_err(|error| refused(&address, &error))?;
             step.set(Step::CONNECTED);
-            self.secure(Box::new(socket), &endpoint, &step).await
+            self.secure(stream, &address, &step).await
         };
-        addresses.first_to_connect(tcp, attempt, || (), |outcome| outcome).await
+        addresses.first_to_connect(self.transport.tcp(), attempt, || (), |outcome| outcome).await
     }
 
     #[cfg(feature = "tls")]

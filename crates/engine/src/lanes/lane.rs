@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, Weak};
 use std::time::Duration;
 
+use thalweg_balance::ConnectivityState;
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
@@ -175,7 +176,7 @@ impl Lane {
             connection.lock().drain();
             let ended = connection.lock().ended().map(|status| status.message().to_owned());
             let why = ended.as_deref().unwrap_or("it takes no more calls");
-            let (channel, peer) = (&self.connector.target, &*connection.peer);
+            let (channel, peer) = (&self.connector.addresses.target, &*connection.peer);
             tracing::debug!(%channel, lane = self.id, peer, why, "disconnected");
         }
     }
@@ -216,6 +217,17 @@ impl Lane {
             State::Connecting => "CONNECTING",
             State::Ready(_) => "READY",
             State::Failed { .. } => "TRANSIENT_FAILURE",
+        }
+    }
+
+    /// Returns the state, with a failure that lasts until a connection is ready (gRFC A62).
+    pub(super) fn connectivity(&self) -> ConnectivityState {
+        match &*self.state() {
+            State::Ready(_) => ConnectivityState::Ready,
+            State::Failed { .. } => ConnectivityState::TransientFailure,
+            _ if self.last_failure().is_some() => ConnectivityState::TransientFailure,
+            State::Idle => ConnectivityState::Idle,
+            State::Connecting => ConnectivityState::Connecting,
         }
     }
 
@@ -274,7 +286,7 @@ impl Lane {
             let status = match connector.connect(&lane).await {
                 Ok(connection) => {
                     let (lane, peer) = (attempt.lane.id, &*connection.peer);
-                    tracing::debug!(channel = %connector.target, lane, peer, "connected");
+                    tracing::debug!(channel = %connector.addresses.target, lane, peer, "connected");
                     *attempt.lane.outage() = Outage::default();
                     return attempt.end(State::Ready(connection));
                 }
@@ -288,13 +300,13 @@ impl Lane {
             };
             let retry_at = Instant::now() + connector.backoff.pause(of_backoff, (connector.jitter)());
             let (lane, why) = (attempt.lane.id, status.message());
-            tracing::debug!(channel = %connector.target, lane, why, failures, "can't connect");
+            tracing::debug!(channel = %connector.addresses.target, lane, why, failures, "can't connect");
+            let lane = Arc::downgrade(&attempt.lane);
             attempt.end(State::Failed { status, retry_at });
-            // Calls use the other lanes, and none waits for this one.
-            if owner.upgrade().is_some_and(|owner| owner.has_several_lanes()) {
+            if owner.upgrade().is_some_and(|owner| owner.waits_for_backoff()) {
                 sleep_until(retry_at).await;
-                if let Some(owner) = owner.upgrade() {
-                    owner.refresh();
+                if let (Some(owner), Some(lane)) = (owner.upgrade(), lane.upgrade()) {
+                    owner.backoff_ended(&lane);
                 }
             }
         });

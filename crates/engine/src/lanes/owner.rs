@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use super::lane::Lane;
 use crate::connection::Connection;
 
 /// The owner of a connection: a lane.
@@ -26,6 +27,16 @@ pub(super) trait LaneOwner: Send + Sync {
     /// Called when a lane's state has changed, or it may try to connect again.
     fn refresh(&self);
 
-    /// Returns whether there are other lanes.
-    fn has_several_lanes(&self) -> bool;
+    /// Returns whether a lane that failed to connect calls [`backoff_ended`](Self::backoff_ended), because no call
+    /// waits for it.
+    fn waits_for_backoff(&self) -> bool;
+
+    /// Called when the backoff of a lane is over.
+    fn backoff_ended(&self, lane: &Arc<Lane>);
+}
+
+/// The owner of the lanes of an endpoint: a channel that balances over several.
+pub(crate) trait LaneSetOwner: Send + Sync {
+    /// Called when the endpoint's state may have changed.
+    fn changed(&self);
 }

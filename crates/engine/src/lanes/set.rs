@@ -1,9 +1,10 @@
-//! The lanes of one channel: their choice for calls, opening and closing.
+//! The lanes of one endpoint: their choice for calls, opening and closing.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, Weak};
 
+use thalweg_balance::ConnectivityState;
 use thalweg_lanes::Trial;
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
@@ -11,19 +12,18 @@ use tokio::sync::Notify;
 use super::connecting::Connector;
 use super::lane::Lane;
 use super::number::Lanes;
-use super::owner::LaneOwner;
+use super::owner::{LaneOwner, LaneSetOwner};
 use super::ticker::{Closing, Tended, Ticker};
 use crate::connection::{Connection, StreamWaitQueue};
 use crate::executor::current_cpu;
 use crate::per_thread::{PerThread, thread_number};
-use crate::registry::{self, Registry};
-use crate::snapshot::{ChannelSnapshot, SocketSnapshot};
+use crate::snapshot::{LaneDetails, SocketSnapshot};
 use crate::status::Status;
 
-/// The lanes of one channel. Dropping it closes each lane after its last call.
+/// The lanes of one endpoint. Dropping it closes each lane after its last call.
 pub(crate) struct LaneSet {
-    /// Number of the channel, unique in the process.
-    id: u64,
+    /// Notified of changes, if the channel balances over several endpoints.
+    owner: Option<Weak<dyn LaneSetOwner>>,
     /// The lanes that accept calls, as seen by each thread.
     ready: PerThread<Seen>,
     /// Notified when a lane becomes ready.
@@ -68,30 +68,21 @@ struct All {
     next_id: u64,
 }
 
-/// The channels of the process.
-static CHANNELS: Registry<LaneSet> = Registry::new();
-
-/// Returns the channels of the process, ordered by number.
-pub fn channels() -> Vec<ChannelSnapshot> {
-    CHANNELS.all().iter().map(|channel| channel.snapshot()).collect()
-}
-
-/// Returns the socket of this number, if it belongs to a channel.
-pub(crate) fn socket(id: u64) -> Option<SocketSnapshot> {
-    CHANNELS.all().iter().find_map(|channel| channel.socket(id))
-}
-
 impl LaneSet {
-    pub(crate) fn new(lanes: &Lanes, connector: Connector) -> Arc<Self> {
+    pub(crate) fn new(
+        lanes: &Lanes,
+        connector: Connector,
+        owner: Option<Weak<dyn LaneSetOwner>>,
+    ) -> Arc<Self> {
         let connector = Arc::new(connector);
         connector.measure.lanes(lanes.initial().cast_signed());
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let set = Arc::new_cyclic(|weak: &Weak<Self>| {
+        Arc::new_cyclic(|weak: &Weak<Self>| {
             let ids = 0..lanes.initial() as u64;
             let lane =
                 |id| Arc::new(Lane::new(id, "initial".to_owned(), weak.clone() as _, Arc::clone(&connector)));
             Self {
-                id: registry::next_id(),
+                owner,
                 ready: PerThread::default(),
                 became_ready: Notify::new(),
                 all: Mutex::new(All {
@@ -103,25 +94,18 @@ impl LaneSet {
                 connector,
                 weak: weak.clone(),
             }
-        });
-        CHANNELS.add(set.id, &set);
-        set
+        })
     }
 
-    fn snapshot(&self) -> ChannelSnapshot {
+    /// Returns the lanes, closing ones included.
+    pub(crate) fn details(&self) -> Vec<LaneDetails> {
         let (lanes, closing) = self.list();
         let open = lanes.iter().map(|lane| lane.details(false));
-        let mut lanes: Vec<_> =
-            open.chain(closing.iter().map(|closing| closing.lane.details(true))).collect();
-        lanes.sort_unstable_by_key(|lane| lane.id);
-        let mut calls = *self.connector.calls.lock().unwrap_or_else(PoisonError::into_inner);
-        for lane in &lanes {
-            calls += lane.calls;
-        }
-        ChannelSnapshot { id: self.id, target: self.connector.target.canonical(), calls, lanes }
+        open.chain(closing.iter().map(|closing| closing.lane.details(true))).collect()
     }
 
-    fn socket(&self, id: u64) -> Option<SocketSnapshot> {
+    /// Returns the socket of this number, if it is one of these lanes.
+    pub(crate) fn socket(&self, id: u64) -> Option<SocketSnapshot> {
         let (lanes, closing) = self.list();
         let mut all = lanes.iter().chain(closing.iter().map(|closing| &closing.lane));
         let connection = all.find_map(|lane| lane.socket(id))?;
@@ -206,11 +190,6 @@ impl LaneSet {
         Some(lead.last_failure()?.and(lead.failures()).message().to_owned())
     }
 
-    /// Returns the channel's target, for messages.
-    pub(crate) fn target(&self) -> impl std::fmt::Display + '_ {
-        &self.connector.target
-    }
-
     /// Connects every lane, one after the other.
     pub(crate) async fn connect_all(&self) -> Result<(), Status> {
         let lanes = self.all().lanes.clone();
@@ -221,7 +200,7 @@ impl LaneSet {
     }
 
     /// Returns a connection that may have a free stream.
-    pub(super) fn with_free_stream(&self) -> FreeStream {
+    pub(crate) fn with_free_stream(&self) -> FreeStream {
         let ready = self.ready();
         if ready.lanes.is_empty() {
             return FreeStream::NoLane;
@@ -233,16 +212,59 @@ impl LaneSet {
         }
     }
 
-    /// Notes that a connection accepts no more calls. Its lane makes another for the next call.
-    pub(crate) fn lost(&self, connection: &Arc<Connection>) {
+    /// Notes that a connection accepts no more calls. Its lane makes another for the next call. Returns whether it is
+    /// the current connection of a lane.
+    pub(crate) fn lost(&self, connection: &Arc<Connection>) -> bool {
         let is_its = |lane: &&Arc<Lane>| lane.ready().is_some_and(|ready| Arc::ptr_eq(&ready, connection));
         let lane = self.all().lanes.iter().find(is_its).cloned();
-        match lane {
-            Some(lane) => lane.give_up(connection),
-            // Another call has noticed it first, but may not have updated the ready lanes. Until then calls would be
-            // given this connection.
-            None => self.refresh(),
+        if let Some(lane) = &lane {
+            lane.give_up(connection);
         }
+        lane.is_some()
+    }
+
+    /// Updates the ready lanes.
+    pub(crate) fn update(&self) {
+        self.refresh();
+    }
+
+    /// Returns the state of the endpoint. A failure lasts until a connection is ready (gRFC A62).
+    pub(crate) fn connectivity(&self) -> ConnectivityState {
+        if !self.ready().lanes.is_empty() {
+            return ConnectivityState::Ready;
+        }
+        let lead = Arc::clone(&self.all().lanes[0]);
+        lead.connectivity()
+    }
+
+    /// Connects the first lane, unless it is connected, connecting or in backoff.
+    pub(crate) fn connect(&self) {
+        let lead = Arc::clone(&self.all().lanes[0]);
+        if lead.is_due() && lead.runtime().is_some() {
+            lead.start_connecting();
+        }
+    }
+
+    /// Returns the calls in flight on all lanes that accept calls.
+    pub(crate) fn in_flight(&self) -> u64 {
+        self.ready().lanes.iter().map(|ready| ready.connection.in_flight() as u64).sum()
+    }
+
+    /// Returns the open lanes and the closing ones.
+    pub(crate) fn lists(&self) -> (Vec<Arc<Lane>>, Vec<Closing>) {
+        self.list()
+    }
+
+    /// Opens and connects `count` more lanes.
+    #[cfg(feature = "testing")]
+    pub(crate) fn open_lanes(&self, count: usize, reason: &str) {
+        self.open(count, reason);
+    }
+
+    /// Closes lanes after their last call.
+    #[cfg(feature = "testing")]
+    pub(crate) fn close_lanes(&self, ids: &[u64], reason: &str) {
+        self.close(ids, reason);
     }
 
     /// Connects the lanes that have lost their connections.
@@ -258,7 +280,7 @@ impl LaneSet {
     }
 
     /// Notes that a call has to wait for a stream, which may be a reason to open another lane.
-    pub(super) fn note_waiting(&self) {
+    pub(crate) fn note_waiting(&self) {
         if let Some(ticker) = &self.ticker {
             ticker.sample_now();
         }
@@ -357,14 +379,14 @@ impl Tended for LaneSet {
         };
         self.connector.measure.lanes(count.cast_signed());
         for lane in &opened {
-            tracing::debug!(channel = %self.connector.target, lane = lane.id, reason, "a lane opens");
+            tracing::debug!(channel = %self.connector.addresses.target, lane = lane.id, reason, "a lane opens");
             lane.start_connecting();
         }
     }
 
     fn note_trial(&self, trial: &Trial) {
         let message = if trial.is_kept { "lanes are kept" } else { "a trial was in vain" };
-        tracing::debug!(channel = %self.connector.target, lanes = trial.tried.lanes, reason = %trial, "{message}");
+        tracing::debug!(channel = %self.connector.addresses.target, lanes = trial.tried.lanes, reason = %trial, "{message}");
     }
 
     fn close(&self, ids: &[u64], reason: &str) {
@@ -378,7 +400,7 @@ impl Tended for LaneSet {
         };
         self.connector.measure.lanes(-closed.len().cast_signed());
         for lane in closed {
-            tracing::debug!(channel = %self.connector.target, lane = lane.id, reason, "a lane closes");
+            tracing::debug!(channel = %self.connector.addresses.target, lane = lane.id, reason, "a lane closes");
             if let Some(connection) = lane.dismiss() {
                 let reason = reason.to_owned();
                 self.all().closing.push(Closing { lane, connection, reason });
@@ -421,22 +443,34 @@ impl LaneOwner for LaneSet {
         if let Some(ticker) = &self.ticker {
             ticker.ensure_running(|| Some((self.runtime()?, self.weak.clone() as _)));
         }
+        if let Some(owner) = self.owner.as_ref().and_then(Weak::upgrade) {
+            owner.changed();
+        }
     }
 
-    fn has_several_lanes(&self) -> bool {
-        self.len() > 1
+    fn waits_for_backoff(&self) -> bool {
+        // Calls use the other lanes or endpoints, and none waits for this lane.
+        self.owner.is_some() || self.len() > 1
+    }
+
+    fn backoff_ended(&self, lane: &Arc<Lane>) {
+        let is_lead = Arc::ptr_eq(&self.all().lanes[0], lane);
+        if self.owner.is_some() && is_lead && lane.is_due() {
+            lane.start_connecting();
+        } else {
+            self.refresh();
+        }
     }
 }
 
 impl Drop for LaneSet {
     fn drop(&mut self) {
-        CHANNELS.remove(self.id);
         self.connector.measure.lanes(-self.len().cast_signed());
     }
 }
 
 /// Result of the search for a free stream for a waiting call.
-pub(super) enum FreeStream {
+pub(crate) enum FreeStream {
     MaybeOn(Arc<Connection>),
     None,
     /// There is no connection at all.

@@ -1,9 +1,10 @@
 //! gRPC target URIs: a channel's addresses, and the server's name.
 
-use std::io;
 use std::path::PathBuf;
 
-use crate::net::Endpoint;
+use thalweg_balance::{Address, Endpoint};
+
+use crate::resolver::{Resolution, ResolveError, Resolver, Resolving};
 use crate::server_address::ServerAddress;
 
 /// A parsed gRPC target, in the syntax of gRPC's [naming document].
@@ -29,7 +30,7 @@ pub(crate) struct Target {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Addresses {
     Dns { host: String, port: u16 },
-    Fixed(Vec<Endpoint>),
+    Fixed(Vec<Address>),
 }
 
 /// The target's statement about TLS.
@@ -95,7 +96,7 @@ impl Target {
             Addresses::Dns { host, port } if host.contains(':') => format!("[{host}]:{port}"),
             Addresses::Dns { host, port } => format!("{host}:{port}"),
             Addresses::Fixed(endpoints) => match endpoints.first() {
-                Some(Endpoint::Tcp(address)) => address.to_string(),
+                Some(Address::Tcp(address)) => address.to_string(),
                 // gRFCs and other implementations use this for UNIX sockets.
                 _ => "localhost".to_owned(),
             },
@@ -107,9 +108,9 @@ impl Target {
         let (address, port) = match &self.addresses {
             Addresses::Dns { host, port } => (host.clone(), Some(*port)),
             Addresses::Fixed(endpoints) => match endpoints.first() {
-                Some(Endpoint::Tcp(address)) => (address.ip().to_string(), Some(address.port())),
-                Some(Endpoint::Unix(path)) => (path.display().to_string(), None),
-                Some(Endpoint::UnixAbstract(name)) => (name.clone(), None),
+                Some(Address::Tcp(address)) => (address.ip().to_string(), Some(address.port())),
+                Some(Address::Unix(path)) => (path.display().to_string(), None),
+                Some(Address::UnixAbstract(name)) => (name.clone(), None),
                 None => (self.text.clone(), None),
             },
         };
@@ -123,20 +124,27 @@ impl Target {
             Addresses::Dns { host, .. } => host.parse::<std::net::IpAddr>().is_err(),
         }
     }
+}
 
-    /// Returns the addresses to try, in order; never empty.
-    pub(crate) async fn resolve(&self) -> io::Result<Vec<Endpoint>> {
-        match &self.addresses {
-            Addresses::Fixed(endpoints) => Ok(endpoints.clone()),
-            Addresses::Dns { host, port } => {
-                let addresses = tokio::net::lookup_host((host.as_str(), *port)).await?;
-                let endpoints: Vec<_> = addresses.map(Endpoint::Tcp).collect();
-                if endpoints.is_empty() {
-                    return Err(io::Error::new(io::ErrorKind::NotFound, "the name has no address"));
+impl Resolver for Target {
+    fn resolve(&self) -> Resolving<'_> {
+        Box::pin(async {
+            match &self.addresses {
+                Addresses::Fixed(addresses) => Ok(Resolution::new(addresses.iter().cloned().map(Endpoint::new))),
+                Addresses::Dns { host, port } => {
+                    let addresses = tokio::net::lookup_host((host.as_str(), *port)).await?;
+                    let resolution = Resolution::new(addresses);
+                    if resolution.endpoints.is_empty() {
+                        return Err(ResolveError::new("the name has no address"));
+                    }
+                    Ok(resolution)
                 }
-                Ok(endpoints)
             }
-        }
+        })
+    }
+
+    fn looks_up(&self) -> bool {
+        self.is_name()
     }
 }
 
@@ -150,14 +158,14 @@ fn parse_addresses(text: &str) -> Result<Addresses, &'static str> {
     if let Some(name) = text.strip_prefix("unix-abstract:") {
         return match name {
             "" => Err("the name of the abstract socket is missing"),
-            name => Ok(Addresses::Fixed(vec![Endpoint::UnixAbstract(name.to_owned())])),
+            name => Ok(Addresses::Fixed(vec![Address::UnixAbstract(name.to_owned())])),
         };
     }
     if let Some(path) = text.strip_prefix("unix:") {
         let path = path.strip_prefix("//").unwrap_or(path);
         return match path {
             "" => Err("the path of the UNIX socket is missing"),
-            path => Ok(Addresses::Fixed(vec![Endpoint::Unix(PathBuf::from(path))])),
+            path => Ok(Addresses::Fixed(vec![Address::Unix(PathBuf::from(path))])),
         };
     }
     if let Some(list) = text.strip_prefix("ipv4:") {
@@ -219,7 +227,7 @@ fn parse_fixed(
             })
             .map_err(|_| "an address is malformed")?;
         if is_family(&address) {
-            Ok(Endpoint::Tcp(address))
+            Ok(Address::Tcp(address))
         } else {
             Err("an address is of the other IP version")
         }

@@ -92,24 +92,6 @@ pub struct InvalidAddress {
     instead: String,
 }
 
-/// A resolved address of a target.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Endpoint {
-    Tcp(SocketAddr),
-    Unix(PathBuf),
-    UnixAbstract(String),
-}
-
-impl fmt::Display for Endpoint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Tcp(address) => address.fmt(f),
-            Self::Unix(path) => write!(f, "unix:{}", path.display()),
-            Self::UnixAbstract(name) => write!(f, "unix-abstract:{name}"),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,11 +6,11 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use thalweg_balance::Address;
 use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::UnixStream;
 
-use super::address::Endpoint;
 use super::round_trip;
 use super::tcp_options::TcpOptions;
 use crate::scheduler::is_spinning;
@@ -79,15 +79,15 @@ const BOTH: Interest = Interest::READABLE.add(Interest::WRITABLE);
 
 impl Accepted {
     /// Connects, in the current runtime.
-    pub(crate) async fn connect(endpoint: &Endpoint, tcp: &TcpOptions) -> io::Result<Self> {
-        match endpoint {
-            Endpoint::Tcp(address) => {
+    pub(crate) async fn connect(address: &Address, tcp: &TcpOptions) -> io::Result<Self> {
+        match address {
+            Address::Tcp(address) => {
                 let stream = tcp.connect(*address).await?;
                 let peer = stream.peer_addr().ok();
                 Ok(Self::tcp(stream.into_std()?.into(), peer))
             }
-            Endpoint::Unix(path) => Self::unix(UnixStream::connect(path).await?.into_std()?.into()),
-            Endpoint::UnixAbstract(name) => {
+            Address::Unix(path) => Self::unix(UnixStream::connect(path).await?.into_std()?.into()),
+            Address::UnixAbstract(name) => {
                 Self::unix(UnixStream::connect(abstract_path(name)).await?.into_std()?.into())
             }
         }

@@ -4,21 +4,21 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use super::set::{FreeStream, LaneSet};
-use super::ticker::Tended;
+use super::Endpoints;
 use crate::connection::Connection;
+use crate::lanes::FreeStream;
 use crate::status::Status;
 
-/// A call that may have to wait until a lane of its channel has a free stream. Leaves the queue on drop.
+/// A call that may have to wait until an endpoint of its channel has a free stream. Leaves the queue on drop.
 pub(crate) struct WaitTicket<'a> {
-    lanes: &'a LaneSet,
+    endpoints: &'a Endpoints,
     /// Position in the queue, once the call waits.
     ticket: Option<u64>,
 }
 
 impl<'a> WaitTicket<'a> {
-    pub(crate) fn new(lanes: &'a LaneSet) -> Self {
-        Self { lanes, ticket: None }
+    pub(crate) fn new(endpoints: &'a Endpoints) -> Self {
+        Self { endpoints, ticket: None }
     }
 
     /// Returns whether the call has waited, and so precedes the calls in the queue.
@@ -35,7 +35,7 @@ impl<'a> WaitTicket<'a> {
     pub(crate) async fn wait(&mut self, wait_for_ready: bool) -> Result<Arc<Connection>, Status> {
         match poll_fn(|cx| self.poll(cx)).await {
             Some(connection) => Ok(connection),
-            None => self.lanes.connected(wait_for_ready).await,
+            None => self.endpoints.connected(None, wait_for_ready).await,
         }
     }
 
@@ -43,11 +43,11 @@ impl<'a> WaitTicket<'a> {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Arc<Connection>>> {
         // Joins before checking, so that a connection that gets a free stream meanwhile finds the call in the queue.
         let is_new = self.ticket.is_none();
-        self.lanes.queue().wait(&mut self.ticket, cx.waker());
-        if is_new && self.lanes.queue().len() == 1 {
-            self.lanes.note_waiting();
+        self.endpoints.queue().wait(&mut self.ticket, cx.waker());
+        if is_new && self.endpoints.queue().len() == 1 {
+            self.endpoints.note_waiting();
         }
-        match self.lanes.with_free_stream() {
+        match self.endpoints.with_free_stream() {
             FreeStream::MaybeOn(connection) => Poll::Ready(Some(connection)),
             FreeStream::NoLane => Poll::Ready(None),
             FreeStream::None => Poll::Pending,
@@ -64,10 +64,10 @@ impl<'a> WaitTicket<'a> {
 
     #[cold]
     fn leave_served(&self, ticket: u64) {
-        let queue = self.lanes.queue();
+        let queue = self.endpoints.queue();
         queue.leave(ticket);
         // The event that woke this call may have freed another stream.
-        if !queue.is_empty() && matches!(self.lanes.with_free_stream(), FreeStream::MaybeOn(_)) {
+        if !queue.is_empty() && matches!(self.endpoints.with_free_stream(), FreeStream::MaybeOn(_)) {
             queue.wake_next();
         }
     }
@@ -77,9 +77,9 @@ impl Drop for WaitTicket<'_> {
     /// Passes on a wake-up that was meant for this call.
     fn drop(&mut self) {
         if let Some(ticket) = self.ticket.take()
-            && self.lanes.queue().leave(ticket)
+            && self.endpoints.queue().leave(ticket)
         {
-            self.lanes.queue().wake_next();
+            self.endpoints.queue().wake_next();
         }
     }
 }

@@ -1,0 +1,245 @@
+//! The control of a balanced channel: a task that resolves names, and decides by the channel's policy.
+
+use std::future::pending;
+use std::pin::Pin;
+use std::sync::{Arc, Weak};
+
+use thalweg_balance::policy::{EndpointView, NoneReady, Policy};
+use thalweg_balance::resolving::{self, NextResolution};
+use thalweg_balance::{ConnectivityState, Endpoint};
+use tokio::runtime::Handle;
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep_until};
+
+use super::balanced::{Balanced, View};
+use crate::lanes::{Connector, LaneSet, Lanes};
+use crate::random::random_unit;
+use crate::registry;
+use crate::resolver::{AddressSource, Resolution, ResolveError, Resolver};
+
+/// State of a balanced channel's control, between and during its decisions.
+#[derive(Debug)]
+pub(super) struct Control {
+    policy: Box<dyn Policy>,
+    resolver: Arc<dyn Resolver>,
+    factory: EndpointFactory,
+    signals: Arc<Signals>,
+    schedule: resolving::Schedule,
+    /// Version of the last resolution.
+    version: u64,
+    entries: Vec<Entry>,
+    /// Reason why the target has no endpoints.
+    error: Option<Arc<str>>,
+}
+
+/// An endpoint of the channel.
+#[derive(Debug)]
+struct Entry {
+    id: u64,
+    endpoint: Endpoint,
+    set: Arc<LaneSet>,
+    /// Its state at the last decision.
+    state: ConnectivityState,
+}
+
+/// Wakes the control.
+#[derive(Debug, Default)]
+pub(super) struct Signals {
+    changed: Notify,
+}
+
+impl Signals {
+    /// Notes that an endpoint's state may have changed.
+    pub(super) fn endpoint_changed(&self) {
+        self.changed.notify_one();
+    }
+}
+
+/// Creates the lanes of endpoints.
+#[derive(Debug)]
+pub(super) struct EndpointFactory {
+    pub(super) lanes: Lanes,
+    /// Its addresses are replaced.
+    pub(super) connector: Connector,
+    pub(super) owner: Weak<Balanced>,
+}
+
+impl EndpointFactory {
+    fn create(&self, endpoint: &Endpoint, endpoints: usize) -> Arc<LaneSet> {
+        let connector = self.connector.to(AddressSource::Endpoint(endpoint.clone()));
+        LaneSet::new(&self.lanes.for_endpoint(endpoints), connector, Some(self.owner.clone() as _))
+    }
+}
+
+type ResolutionTask = Pin<Box<dyn Future<Output = Result<Resolution, ResolveError>> + Send>>;
+
+/// Reason to decide again.
+enum Event {
+    EndpointChanged,
+    Resolved(Result<Resolution, ResolveError>),
+    ResolverChanged,
+    TimePassed,
+}
+
+impl Control {
+    pub(super) fn new(
+        policy: Box<dyn Policy>,
+        resolver: Arc<dyn Resolver>,
+        factory: EndpointFactory,
+        signals: Arc<Signals>,
+    ) -> Self {
+        let schedule = resolving::Schedule::new(resolver.refresh());
+        Self { policy, resolver, factory, signals, schedule, version: 0, entries: Vec::new(), error: None }
+    }
+
+    /// Returns the runtime for the task: one of the channel's own threads, or the caller's.
+    pub(super) fn runtime(&self) -> Option<Handle> {
+        match &self.factory.connector.connection.executor {
+            Some(executor) => Some(executor.seat().runtime),
+            None => Handle::try_current().ok(),
+        }
+    }
+
+    /// Runs until the channel is dropped.
+    pub(super) async fn run(&mut self, channel: &Weak<Balanced>) {
+        // A resolution of a runtime that has ended will not complete.
+        self.schedule.interrupted();
+        let mut resolution: Option<ResolutionTask> = None;
+        loop {
+            let wake_at = {
+                let Some(channel) = channel.upgrade() else { return };
+                self.decide(&channel)
+            };
+            let resolve_at = match self.schedule.poll(Instant::now().into_std()) {
+                NextResolution::Now => {
+                    let resolver = Arc::clone(&self.resolver);
+                    resolution = Some(Box::pin(async move { resolver.resolve().await }));
+                    None
+                }
+                NextResolution::At(at) => Some(at),
+                NextResolution::Idle => None,
+            };
+            let wake_at = [wake_at, resolve_at].into_iter().flatten().min();
+            match self.next_event(&mut resolution, wake_at).await {
+                Event::EndpointChanged | Event::TimePassed => {}
+                Event::ResolverChanged => self.schedule.changed(),
+                Event::Resolved(outcome) => {
+                    resolution = None;
+                    self.schedule.on_result(outcome.is_ok(), Instant::now().into_std(), random_unit());
+                    self.resolved(outcome);
+                }
+            }
+        }
+    }
+
+    async fn next_event(
+        &self,
+        resolution: &mut Option<ResolutionTask>,
+        wake_at: Option<std::time::Instant>,
+    ) -> Event {
+        let is_resolving = resolution.is_some();
+        let resolved = async {
+            match resolution {
+                Some(resolution) => resolution.await,
+                None => pending().await,
+            }
+        };
+        let wake = async {
+            match wake_at {
+                Some(at) => sleep_until(Instant::from_std(at)).await,
+                None => pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            outcome = resolved => Event::Resolved(outcome),
+            () = self.signals.changed.notified() => Event::EndpointChanged,
+            () = self.resolver.changed(self.version), if !is_resolving => Event::ResolverChanged,
+            () = wake => Event::TimePassed,
+        }
+    }
+
+    /// Takes over a resolution: keeps the endpoints that it still has, and their connections.
+    fn resolved(&mut self, outcome: Result<Resolution, ResolveError>) {
+        let resolution = match outcome {
+            Ok(resolution) => resolution,
+            Err(error) => {
+                let target = &self.factory.connector.addresses.target;
+                tracing::debug!(channel = %target, why = %error, "failed to resolve");
+                self.error = Some(format!("failed to resolve {target}: {error}").into());
+                return;
+            }
+        };
+        self.error = None;
+        self.version = resolution.version;
+        let selected = self.policy.select(resolution.endpoints);
+        let mut former = std::mem::take(&mut self.entries);
+        for endpoint in &selected {
+            if self.entries.iter().any(|entry| entry.endpoint.addresses == endpoint.addresses) {
+                continue;
+            }
+            let kept = former.iter().position(|entry| entry.endpoint.addresses == endpoint.addresses);
+            let entry = match kept {
+                Some(at) => Entry { endpoint: endpoint.clone(), ..former.swap_remove(at) },
+                None => Entry {
+                    id: registry::next_id(),
+                    endpoint: endpoint.clone(),
+                    set: self.factory.create(endpoint, selected.len()),
+                    state: ConnectivityState::Idle,
+                },
+            };
+            self.entries.push(entry);
+        }
+        let target = &self.factory.connector.addresses.target;
+        tracing::debug!(channel = %target, endpoints = self.entries.len(), dropped = former.len(), "resolved");
+    }
+
+    /// Decides, and publishes the decision. Returns when to decide again at the latest.
+    fn decide(&mut self, channel: &Balanced) -> Option<std::time::Instant> {
+        let now = Instant::now().into_std();
+        let mut errors = Vec::with_capacity(self.entries.len());
+        for entry in &mut self.entries {
+            let state = entry.set.connectivity();
+            let is_lost = entry.state == ConnectivityState::Ready && state != ConnectivityState::Ready;
+            let is_failed = state == ConnectivityState::TransientFailure && entry.state != state;
+            if is_lost || is_failed {
+                // The name may have other endpoints by now.
+                self.schedule.request();
+            }
+            entry.state = state;
+            let failed = state == ConnectivityState::TransientFailure;
+            errors.push(if failed { entry.set.last_connect_error() } else { None });
+        }
+        let views: Vec<_> = self.entries.iter().zip(&errors).map(|(entry, error)| {
+            let mut view = EndpointView::new(entry.id, &entry.endpoint, entry.state);
+            view.error = error.as_deref();
+            view
+        });
+        let view = match &self.error {
+            Some(error) if views.is_empty() => View {
+                endpoints: Vec::new(),
+                picker: Arc::new(NoneReady::because(Arc::clone(error))),
+                state: ConnectivityState::TransientFailure,
+            },
+            // Not resolved yet.
+            None if views.is_empty() && self.schedule.is_first() => return None,
+            _ => {
+                let decision = self.policy.decide(&views, now);
+                wake_at = decision.wake_at;
+                for &at in &decision.connect {
+                    if let Some(entry) = self.entries.get(at) {
+                        entry.set.connect();
+                    }
+                }
+                View {
+                    endpoints: self.entries.iter().map(|entry| Arc::clone(&entry.set)).collect(),
+                    picker: decision.picker,
+                    state: decision.state,
+                }
+            }
+        };
+        channel.publish(&view);
+        channel.wake_queue(&self.factory.connector.connection.queue);
+        wake_at
+    }
+}

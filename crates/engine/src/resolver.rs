@@ -1,0 +1,152 @@
+//! Name resolution: from a channel's target to its endpoints.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::future::pending;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use thalweg_balance::policy::{PickFirst, Policy};
+use thalweg_balance::{Address, Endpoint};
+use tokio::sync::watch;
+
+/// Resolves a channel's target to endpoints.
+///
+/// The channel calls [`resolve`](Self::resolve) when it first needs a connection, after [`changed`](Self::changed), when
+/// an endpoint has failed, and periodically if its policy balances over several endpoints. It calls it for one channel
+/// at a time, but several channels may share a resolver.
+pub trait Resolver: fmt::Debug + Send + Sync + 'static {
+    /// Returns the current endpoints.
+    fn resolve(&self) -> Resolving<'_>;
+
+    /// Returns whether [`resolve`](Self::resolve) looks up a name, which the steps of a connection attempt then show;
+    /// true by default.
+    fn looks_up(&self) -> bool {
+        true
+    }
+
+    /// Waits until the resolver has another [`version`](Resolution::version) than this one, for resolvers that are
+    /// notified of changes; never by default. Must be cancel-safe.
+    fn changed(&self, _version: u64) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(pending())
+    }
+}
+
+/// A resolution in progress.
+pub type Resolving<'a> = Pin<Box<dyn Future<Output = Result<Resolution, ResolveError>> + Send + 'a>>;
+
+/// Result of a resolution.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Resolution {
+    /// The endpoints, in order of preference. Calls fail while the list is empty.
+    pub endpoints: Vec<Endpoint>,
+    /// Version of the list, for [`Resolver::changed`]; 0 by default.
+    pub version: u64,
+}
+
+/// Reason why a target was not resolved.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ResolveError(Cow<'static, str>);
+
+impl Resolution {
+    /// Creates a resolution with these endpoints.
+    pub fn new(endpoints: impl IntoIterator<Item = impl Into<Endpoint>>) -> Self {
+        Self { endpoints: endpoints.into_iter().map(Into::into).collect(), version: 0 }
+    }
+}
+
+impl ResolveError {
+    /// Creates an error with a message for humans.
+    pub fn new(message: impl Into<Cow<'static, str>>) -> Self {
+        Self(message.into())
+    }
+}
+
+impl From<io::Error> for ResolveError {
+    fn from(error: io::Error) -> Self {
+        Self(error.to_string().into())
+    }
+}
+
+/// A list of endpoints that the application changes at any time. Clones share the list.
+///
+/// ```
+/// use thalweg_engine::EndpointList;
+///
+/// let servers = EndpointList::new(["10.0.0.1:50051".parse::<std::net::SocketAddr>()?]);
+/// servers.set(["10.0.0.1:50051".parse::<std::net::SocketAddr>()?, "10.0.0.2:50051".parse()?]);
+/// # Ok::<(), std::net::AddrParseError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct EndpointList {
+    current: Arc<watch::Sender<Resolution>>,
+}
+
+impl EndpointList {
+    /// Creates a list of endpoints.
+    pub fn new(endpoints: impl IntoIterator<Item = impl Into<Endpoint>>) -> Self {
+        Self { current: Arc::new(watch::Sender::new(Resolution::new(endpoints))) }
+    }
+
+    /// Replaces the endpoints. Channels keep their connections to those that stay. Calls in flight on others end
+    /// normally.
+    pub fn set(&self, endpoints: impl IntoIterator<Item = impl Into<Endpoint>>) {
+        let endpoints: Vec<Endpoint> = endpoints.into_iter().map(Into::into).collect();
+        self.current.send_modify(|current| {
+            current.endpoints = endpoints;
+            current.version += 1;
+        });
+    }
+}
+
+impl Resolver for EndpointList {
+    fn looks_up(&self) -> bool {
+        false
+    }
+
+    fn resolve(&self) -> Resolving<'_> {
+        let current = self.current.borrow().clone();
+        Box::pin(async move { Ok(current) })
+    }
+
+    fn changed(&self, version: u64) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        let mut receiver = self.current.subscribe();
+        Box::pin(async move {
+            // The sender lives as long as this borrow.
+            let _ = receiver.wait_for(|current| current.version != version).await;
+        })
+    }
+}
+
+/// Source of the addresses that a connection attempt tries.
+#[derive(Clone, Debug)]
+pub(crate) enum AddressSource {
+    /// All addresses that the resolver lists, in the order of gRPC's `pick_first`.
+    Resolver { resolver: Arc<dyn Resolver>, policy: PickFirst },
+    /// The addresses of one endpoint of a balanced channel.
+    Endpoint(Endpoint),
+}
+
+impl AddressSource {
+    /// Returns whether addresses come from a name lookup, which takes time.
+    pub(crate) fn resolves_names(&self) -> bool {
+        match self {
+            Self::Endpoint(_) => false,
+            Self::Resolver { resolver, .. } => resolver.looks_up(),
+        }
+    }
+
+    pub(crate) async fn addresses(&self) -> Result<Vec<Address>, ResolveError> {
+        match self {
+            Self::Endpoint(endpoint) => Ok(endpoint.addresses.clone()),
+            Self::Resolver { resolver, policy } => {
+                let resolution = resolver.resolve().await?;
+                let selected = policy.clone().select(resolution.endpoints);
+                Ok(selected.into_iter().flat_map(|endpoint| endpoint.addresses).collect())
+            }
+        }
+    }
+}
