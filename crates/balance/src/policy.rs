@@ -1,12 +1,26 @@
 //! Balancing policies: which endpoints connect, and which gets each call.
 
+mod config;
+mod least_request;
+mod outlier_detection;
+mod pick_first;
+mod random_subsetting;
+mod ring_hash;
 mod round_robin;
+mod weighted_round_robin;
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+pub use config::{PolicyConfig, PolicyFactory};
+pub use least_request::LeastRequestConfig;
+pub use outlier_detection::{FailurePercentageEjection, OutlierDetectionConfig, SuccessRateEjection};
+pub use pick_first::PickFirstConfig;
+pub use random_subsetting::RandomSubsettingConfig;
+pub use ring_hash::{RING_SIZE_MAX, RingHashConfig};
 pub use round_robin::RoundRobin;
+pub use weighted_round_robin::WeightedRoundRobinConfig;
 
 use crate::endpoint::{ConnectivityState, Endpoint};
 

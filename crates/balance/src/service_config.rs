@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+pub use crate::policy::PolicyConfig;
 use crate::retry::{HedgingPolicy, RetryPolicy};
 
 /// A parsed service config.
@@ -63,17 +64,4 @@ pub struct RetryThrottling {
     pub max_tokens: u32,
     /// Tokens added per success, in thousandths; at least 1.
     pub token_ratio_millis: u32,
-}
-
-/// A balancing policy with its settings.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub enum PolicyConfig {
-    /// One endpoint of all addresses; the default.
-    PickFirst {
-        /// Whether the addresses are shuffled first (gRFC A62).
-        shuffle_address_list: bool,
-    },
-    /// The ready endpoints in turn.
-    RoundRobin,
 }
