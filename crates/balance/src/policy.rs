@@ -208,6 +208,13 @@ impl NoneReady {
 /// Maximum number of endpoints whose errors a message has.
 const ERRORS_NAMED_MAX: usize = 4;
 
+impl NoneReady {
+    /// Creates a picker that fails calls with this message.
+    pub fn because(message: Arc<str>) -> Self {
+        Self(Pick::Fail(message))
+    }
+}
+
 impl Picker for NoneReady {
     fn pick(&self, _: &PickArgs<'_>) -> Pick {
         self.0.clone()

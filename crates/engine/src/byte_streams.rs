@@ -33,8 +33,9 @@ impl ByteStreams {
             #[cfg(feature = "tls")]
             tls,
         } = Destination::new(target, config.wanted())?;
+        let resolver = config.resolver(&target);
         let dialer = Dialer {
-            addresses: config.addresses(target),
+            addresses: config.addresses(target, &resolver),
             transport: config.transport(),
             #[cfg(feature = "tls")]
             tls,

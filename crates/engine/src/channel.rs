@@ -4,25 +4,29 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use std::{fmt, io};
 
+use thalweg_balance::policy::{PickFirstConfig, PolicyConfig};
+use thalweg_balance::{Address, ConnectivityState};
 use thalweg_http2::FixedFields;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Instant;
 
 use crate::connection::{self, Connection, Keepalive};
 use crate::destination::{ConnectError, Destination, Wanted};
+use crate::endpoints::{BalancedConfig, Endpoints};
 use crate::executor::ExecutorOptions;
 use crate::grpc::compression::EncodingSet;
 use crate::grpc::request;
 use crate::lanes::{
-    Backoff, ConnectStep, ConnectionOptions, Connector, Lane, LaneSet, Lanes, Maintenance, ServiceConfig,
-    StepWatcher, Tended, Transport,
+    Addresses, Backoff, ConnectStep, ConnectionOptions, Connector, Lane, Lanes, Maintenance, ServiceConfig,
+    StepWatcher, Target, Transport,
 };
 use crate::measure::{self, CallMeasure, ChannelMeasure};
 use crate::method::Method;
 use crate::net::TcpOptions;
 use crate::options::CallOptions;
-use crate::random::random_unit;
+use crate::random::{random_seed, random_unit};
 use crate::request_headers::{Origin, RawRequestHeaders, RawRequestHeadersCache, RequestHeadersCache};
+use crate::resolver::{AddressSource, Resolver};
 use crate::server_address::ServerAddress;
 #[cfg(feature = "tls")]
 use crate::tls::ClientTlsConfig;
@@ -36,7 +40,8 @@ pub struct Channel {
 }
 
 struct Shared {
-    lanes: Arc<LaneSet>,
+    endpoints: Arc<Endpoints>,
+    target: Arc<str>,
     /// The `:scheme` of calls.
     scheme: &'static str,
     authority: String,
@@ -54,6 +59,14 @@ struct Shared {
 pub struct ChannelConfig {
     /// Number of connections, fixed or adaptive within bounds; [`Lanes::adaptive`] by default.
     pub lanes: Lanes,
+    /// How calls are balanced over the target's endpoints; `pick_first` by default, which uses one of all addresses. A
+    /// service config's `loadBalancingConfig` takes precedence.
+    pub load_balancing: PolicyConfig,
+    /// Period at which a balanced channel resolves a name again, so that it notices new endpoints; 30 s by default.
+    /// `None` turns it off: then it resolves again only when an endpoint fails.
+    pub resolution_refresh: Option<Duration>,
+    /// Minimum time between two resolutions of a name, unless the resolver has news; 30 s by default, as in gRPC.
+    pub resolution_interval_min: Duration,
     /// A [service config] in JSON; none by default. Only `connectionScaling.maxConnectionsPerSubchannel` (gRFC A105) is
     /// used, the maximum number of connections per client. It replaces the default cap of [`Lanes::adaptive`], and
     /// lowers an explicit one.
@@ -99,6 +112,8 @@ pub struct ChannelConfig {
     pub tls: Option<ClientTlsConfig>,
     /// `None` for sockets.
     connector: Option<Transport>,
+    /// `None` for the target's own: DNS, or the addresses that it lists.
+    resolver: Option<Arc<dyn Resolver>>,
     watcher: StepWatcher,
     jitter: fn() -> f64,
     measure: measure::Setup,
@@ -131,10 +146,16 @@ pub struct LaneSnapshot {
 /// Timeout of one connection attempt, gRPC's minimum in its connection backoff.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
 
+/// Interval of name resolutions, gRPC's minimum.
+const RESOLUTION_INTERVAL: Duration = Duration::from_secs(30);
+
 impl Default for ChannelConfig {
     fn default() -> Self {
         Self {
             lanes: Lanes::default(),
+            load_balancing: PolicyConfig::default(),
+            resolution_refresh: Some(RESOLUTION_INTERVAL),
+            resolution_interval_min: RESOLUTION_INTERVAL,
             service_config: None,
             connect_timeout: CONNECT_TIMEOUT,
             tcp: TcpOptions::default(),
@@ -151,6 +172,7 @@ impl Default for ChannelConfig {
             #[cfg(feature = "tls")]
             tls: None,
             connector: None,
+            resolver: None,
             watcher: StepWatcher::default(),
             jitter: random_unit,
             measure: measure::Setup::default(),
@@ -167,7 +189,42 @@ impl ChannelConfig {
         Fut: Future<Output = io::Result<IO>> + Send + 'static,
         IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        self.connector = Some(Transport::custom(connect));
+        self.connector = Some(Transport::custom(move |_| connect(), false));
+    }
+
+    /// Sets a function that makes the connections to addresses of the target, over any byte stream. The function is
+    /// called once per attempt.
+    pub fn set_address_connector<F, Fut, IO>(&mut self, connect: F)
+    where
+        F: Fn(Address) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = io::Result<IO>> + Send + 'static,
+        IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let connect = move |address: Option<&Address>| {
+            connect(address.expect("a transport that takes addresses gets one").clone())
+        };
+        self.connector = Some(Transport::custom(connect, true));
+    }
+
+    /// Sets the resolver, in place of DNS. The target then only names the server: it is the default `:authority`, and
+    /// selects TLS.
+    pub fn set_resolver(&mut self, resolver: impl Resolver) {
+        self.resolver = Some(Arc::new(resolver));
+    }
+
+    pub(crate) fn resolver(&self, target: &Target) -> Arc<dyn Resolver> {
+        self.resolver.clone().unwrap_or_else(|| Arc::new(target.clone()))
+    }
+
+    /// Returns all addresses of `target` as those of one endpoint.
+    pub(crate) fn addresses(&self, target: Target, resolver: &Arc<dyn Resolver>) -> Addresses {
+        let pick_first = match &self.load_balancing {
+            PolicyConfig::PickFirst(config) => *config,
+            _ => PickFirstConfig::default(),
+        };
+        let source =
+            AddressSource::Resolver { resolver: Arc::clone(resolver), pick_first, seed: random_seed() };
+        Addresses::new(target, source, self.connect_timeout)
     }
 
     /// Sets a callback for each step of a connection attempt. It runs where connections are made, so it must return
@@ -228,19 +285,30 @@ impl Channel {
             tls,
         } = Destination::new(target, config.wanted())?;
         let measure = ChannelMeasure::new(&config.measure, || target.canonical());
-        let transport = config.transport();
+        let resolver = config.resolver(&target);
+        let (transport, addresses) = (config.transport(), config.addresses(target, &resolver));
         let service_config = config.service_config.as_deref().map(ServiceConfig::parse).transpose()?;
+        let policy = match config.load_balancing {
+            PolicyConfig::PickFirst(_) => None,
+            policy => Some(BalancedConfig {
+                policy: policy.build(random_seed()),
+                resolver,
+                refresh: config.resolution_refresh,
+                interval_min: config.resolution_interval_min,
+            }),
+        };
         let mut lanes = config.lanes;
         if let Some(scaling) = service_config.unwrap_or_default().connection_scaling {
             lanes.limit(scaling.max_connections_per_subchannel);
         }
         let executor = ExecutorOptions { threads: config.threads, cpus: config.cpus };
-        let server = Arc::new(target.server());
+        let server = Arc::new(addresses.target.server());
+        let name: Arc<str> = addresses.target.to_string().into();
         let connector = Connector {
+            addresses,
             transport,
-            timeout: config.connect_timeout,
             connection: ConnectionOptions {
-                target: target.to_string().into(),
+                target: Arc::clone(&name),
                 http2: Arc::new(connection::fit(config.http2)),
                 busy_poll: config.busy_poll,
                 executor: executor.start("thalweg-channel")?.map(Arc::new),
@@ -252,13 +320,13 @@ impl Channel {
             },
             backoff: config.backoff,
             jitter: config.jitter,
-            target,
             measure: measure.clone(),
-            calls: Mutex::default(),
+            calls: Arc::default(),
         };
-        let lanes = LaneSet::new(&lanes, connector);
+        let endpoints = Endpoints::new(lanes, connector, policy);
         let shared = Shared {
-            lanes,
+            endpoints,
+            target: name,
             scheme,
             authority,
             user_agent,
@@ -286,19 +354,24 @@ impl Channel {
     /// # Errors
     /// Returns an error if no HTTP/2 server is reachable.
     pub async fn connect(&self) -> Result<(), ConnectError> {
-        let connected = self.shared.lanes.connect_all().await;
+        let connected = self.shared.endpoints.connect().await;
         connected.map_err(|status| ConnectError::Unavailable(status.message().to_owned()))
+    }
+
+    /// Returns the connectivity state of the channel.
+    pub fn state(&self) -> ConnectivityState {
+        self.shared.endpoints.state()
     }
 
     /// Resets the connection backoff and retries at once after a failed attempt, for example when the network is back.
     /// Waiting calls ([`CallOptions::wait_for_ready`]) continue when it connects.
     pub fn reset_connect_backoff(&self) {
-        self.shared.lanes.reset_backoff();
+        self.shared.endpoints.reset_backoff();
     }
 
     /// Returns the current lanes in the order of their opening, followed by closing ones.
     pub fn lanes(&self) -> Vec<LaneSnapshot> {
-        let (lanes, closing) = self.shared.lanes.list();
+        let (lanes, closing) = self.shared.endpoints.list();
         let now = Instant::now();
         let snapshot =
             |lane: &Lane, connection: Option<Arc<Connection>>, closes: Option<&str>| LaneSnapshot {
@@ -320,29 +393,29 @@ impl Channel {
 
     /// Returns the number of calls that wait for a free stream (the server's SETTINGS_MAX_CONCURRENT_STREAMS).
     pub fn waiting(&self) -> usize {
-        self.shared.lanes.queue().len()
+        self.shared.endpoints.queue().len()
     }
 
     /// Opens `count` more lanes, whether or not they help.
     #[cfg(feature = "testing")]
     pub fn open_lanes(&self, count: usize, reason: &str) {
-        self.shared.lanes.open(count, reason);
+        self.shared.endpoints.open(count, reason);
     }
 
     /// Closes these lanes after their last calls, but keeps the channel's last one.
     #[cfg(feature = "testing")]
     pub fn close_lanes(&self, ids: &[u64], reason: &str) {
-        self.shared.lanes.close(ids, reason);
+        self.shared.endpoints.close(ids, reason);
     }
 
     #[inline]
-    pub(crate) fn lane_set(&self) -> &LaneSet {
-        &self.shared.lanes
+    pub(crate) fn endpoints(&self) -> &Endpoints {
+        &self.shared.endpoints
     }
 
-    /// Returns the target for display.
-    pub(crate) fn target(&self) -> impl fmt::Display + '_ {
-        self.shared.lanes.target()
+    /// Returns the target, as written by its user.
+    pub(crate) fn target(&self) -> &str {
+        &self.shared.target
     }
 
     /// Starts measuring a call of `method`.

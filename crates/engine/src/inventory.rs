@@ -2,11 +2,11 @@
 //!
 //! Each query locks every connection once, just long enough to read some numbers.
 
-pub use crate::lanes::channels;
+pub use crate::endpoints::channels;
 pub use crate::server::servers;
 pub use crate::snapshot::{ChannelSnapshot, Counts, LaneDetails, ServerSnapshot, SocketSnapshot, Traffic};
 
 /// Returns the socket with this number, of a server or a channel.
 pub fn socket(id: u64) -> Option<SocketSnapshot> {
-    crate::server::socket(id).or_else(|| crate::lanes::socket(id))
+    crate::server::socket(id).or_else(|| crate::endpoints::socket(id))
 }

@@ -70,6 +70,7 @@ mod connection;
 mod connection_info;
 mod destination;
 mod encode;
+mod endpoints;
 mod executor;
 mod fnv;
 mod grpc;
@@ -86,6 +87,7 @@ mod random;
 pub mod raw;
 mod registry;
 mod request_headers;
+mod resolver;
 mod scheduler;
 pub mod server;
 mod server_address;
@@ -95,6 +97,7 @@ mod status;
 pub mod tls;
 pub mod wire;
 
+pub use thalweg_balance::{Address, ConnectivityState, Endpoint, Locality, policy};
 pub use thalweg_http2 as http2;
 
 pub use buffers::compact;
@@ -121,6 +124,7 @@ pub use method::{InvalidPath, Method};
 pub use net::{InvalidAddress, ListenAddress, TcpKeepalive, TcpOptions};
 pub use options::{COMPRESSION_THRESHOLD, CallOptions, MAX_DECODING_MESSAGE_SIZE, ServiceOptions};
 pub use pace::Pace;
+pub use resolver::{EndpointList, Resolution, ResolveError, Resolver, Resolving};
 pub use scheduler::busy_poll_wasted;
 #[cfg(feature = "testing")]
 pub use scheduler::settle_alone;

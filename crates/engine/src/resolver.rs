@@ -7,7 +7,7 @@ use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use thalweg_balance::policy::{PickFirst, Policy};
+use thalweg_balance::policy::{PickFirstConfig, PolicyConfig};
 use thalweg_balance::{Address, Endpoint};
 use tokio::sync::watch;
 
@@ -125,7 +125,7 @@ impl Resolver for EndpointList {
 #[derive(Clone, Debug)]
 pub(crate) enum AddressSource {
     /// All addresses that the resolver lists, in the order of gRPC's `pick_first`.
-    Resolver { resolver: Arc<dyn Resolver>, policy: PickFirst },
+    Resolver { resolver: Arc<dyn Resolver>, pick_first: PickFirstConfig, seed: u64 },
     /// The addresses of one endpoint of a balanced channel.
     Endpoint(Endpoint),
 }
@@ -142,9 +142,9 @@ impl AddressSource {
     pub(crate) async fn addresses(&self) -> Result<Vec<Address>, ResolveError> {
         match self {
             Self::Endpoint(endpoint) => Ok(endpoint.addresses.clone()),
-            Self::Resolver { resolver, policy } => {
+            Self::Resolver { resolver, pick_first, seed } => {
                 let resolution = resolver.resolve().await?;
-                let selected = policy.clone().select(resolution.endpoints);
+                let selected = PolicyConfig::PickFirst(*pick_first).build(*seed).select(resolution.endpoints);
                 Ok(selected.into_iter().flat_map(|endpoint| endpoint.addresses).collect())
             }
         }

@@ -8,7 +8,7 @@ use super::opening::{NotOpened, open_stream};
 use super::prepared::Prepared;
 use crate::call_context::Phase;
 use crate::connection::{Connection, Slot, SlotKey};
-use crate::lanes::{LaneSet, WaitTicket};
+use crate::endpoints::{Endpoints, WaitTicket};
 use crate::options::CallOptions;
 use crate::status::Status;
 
@@ -20,7 +20,7 @@ const LANES_TRIED_MAX: u32 = 16;
 
 /// Destination of the call's next attempt, and the failures so far.
 pub(super) struct Attempts<'a> {
-    lanes: &'a LaneSet,
+    endpoints: &'a Endpoints,
     pub(super) ticket: WaitTicket<'a>,
     /// Its progress is updated here.
     call: &'a Prepared,
@@ -34,16 +34,16 @@ pub(super) struct Attempts<'a> {
 }
 
 impl<'a> Attempts<'a> {
-    pub(super) fn new(lanes: &'a LaneSet, options: &CallOptions, call: &'a Prepared) -> Self {
+    pub(super) fn new(endpoints: &'a Endpoints, options: &CallOptions, call: &'a Prepared) -> Self {
         let (affinity, wait_for_ready) = (options.affinity, options.wait_for_ready);
-        let ticket = WaitTicket::new(lanes);
-        Self { lanes, ticket, call, affinity, wait_for_ready, is_full: false, retried: 0, lanes_gone: 0 }
+        let ticket = WaitTicket::new(endpoints);
+        Self { endpoints, ticket, call, affinity, wait_for_ready, is_full: false, retried: 0, lanes_gone: 0 }
     }
 
     /// Returns the connection to try next, unless the call has to wait for one.
     #[inline]
     pub(super) fn connection_at_hand(&self) -> Option<Arc<Connection>> {
-        if self.is_full { None } else { self.lanes.pick(self.affinity) }
+        if self.is_full { None } else { self.endpoints.pick(self.affinity) }
     }
 
     /// Waits for the connection to try next.
@@ -54,11 +54,11 @@ impl<'a> Attempts<'a> {
             let connection = self.ticket.wait(self.wait_for_ready).await;
             return self.waited(connection);
         }
-        if let Some(connection) = self.lanes.pick(self.affinity) {
+        if let Some(connection) = self.endpoints.pick(self.affinity) {
             return Ok(connection);
         }
         self.note(Phase::Connection);
-        let connection = self.lanes.connected(self.wait_for_ready).await;
+        let connection = self.endpoints.connected(self.affinity, self.wait_for_ready).await;
         self.waited(connection)
     }
 
@@ -124,7 +124,7 @@ impl<'a> Attempts<'a> {
             }
             NotOpened::Closed => {}
         }
-        self.lanes.lost(connection);
+        self.endpoints.lost(connection);
         self.lanes_gone += 1;
         if self.lanes_gone < LANES_TRIED_MAX {
             return Ok(());
@@ -145,7 +145,7 @@ impl<'a> Attempts<'a> {
         status: Status,
     ) -> Result<usize, Status> {
         if connection.lock().http2.peer_going_away() {
-            self.lanes.lost(connection);
+            self.endpoints.lost(connection);
         }
         self.retried += 1;
         self.call.note_reached(connection, None);

@@ -66,7 +66,7 @@ impl<S: Source + Send + 'static, R: ResponseReader> Duplex<S, R> {
         slot: impl Fn(StreamId) -> Slot,
         read: impl Fn(&Arc<Connection>, SlotKey) -> R,
     ) -> Result<(Self, Result<Arc<ResponseHeaders>, End>), Status> {
-        let mut attempts = Attempts::new(channel.lane_set(), options, call);
+        let mut attempts = Attempts::new(channel.endpoints(), options, call);
         let (mut connection, key) = attempts.open(&slot).await?;
         let measure = call.measure.clone();
         let mut sender = SendLoop::new(Arc::clone(&connection), key, request, call.outgoing, true, measure);

@@ -3,7 +3,7 @@
 use thalweg_http2::{self as http2, OpenError, StreamId};
 
 use crate::connection::{OPENED_UNSENT_MAX, Slot, SlotKey, State};
-use crate::lanes::WaitTicket;
+use crate::endpoints::WaitTicket;
 
 /// Reason why a connection opened no stream for a call.
 pub(super) enum NotOpened {

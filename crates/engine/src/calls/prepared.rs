@@ -180,7 +180,7 @@ impl Prepared {
     fn what_was_missing(&self, position: Option<CallPosition>, channel: &Channel) -> String {
         match (self.progress.phase(), position) {
             (Phase::Unsent, _) => "it was not sent yet".to_owned(),
-            (Phase::Connection, _) => match channel.lane_set().last_connect_error() {
+            (Phase::Connection, _) => match channel.endpoints().last_connect_error() {
                 Some(why) => format!("no connection was ready: {why}"),
                 None => "no connection was ready (is the server running?)".to_owned(),
             },

@@ -22,11 +22,11 @@ use crate::connection::{
     put_encode_buffer, take_encode_buffer,
 };
 use crate::encode::Encode;
+use crate::endpoints::WaitTicket;
 use crate::grpc::codec::{self, Envelope, Wire};
 use crate::grpc::compression::Encoding;
 use crate::grpc::envelope::PREFIX_LEN;
 use crate::grpc::response::ResponseHeaders;
-use crate::lanes::WaitTicket;
 use crate::measure::CallMeasure;
 use crate::method::Method;
 use crate::options::CallOptions;
@@ -78,7 +78,7 @@ pub(super) async fn attempts<M: Encode, R: AwaitedResponse>(
     options: &CallOptions,
     awaited: R,
 ) -> Result<Outcome<R::Started>, Status> {
-    let mut attempts = Attempts::new(channel.lane_set(), options, call);
+    let mut attempts = Attempts::new(channel.endpoints(), options, call);
     let mut large = None;
     loop {
         let connection = match attempts.connection_at_hand() {

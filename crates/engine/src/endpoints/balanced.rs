@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
+use std::time::Duration;
 
 use thalweg_balance::ConnectivityState;
 use thalweg_balance::policy::{Pick, PickArgs, Picker, Policy};
@@ -16,11 +17,15 @@ use crate::random::random_unit;
 use crate::resolver::Resolver;
 use crate::status::Status;
 
-/// What a channel balances by.
+/// Settings of a balanced channel.
 #[derive(Debug)]
 pub(crate) struct BalancedConfig {
     pub(crate) policy: Box<dyn Policy>,
     pub(crate) resolver: Arc<dyn Resolver>,
+    /// Period of resolutions without a reason, for resolvers that look up names.
+    pub(crate) refresh: Option<Duration>,
+    /// Minimum time between two resolutions.
+    pub(crate) interval_min: Duration,
 }
 
 /// The endpoints of one channel, with its policy's last decision.
@@ -75,7 +80,7 @@ impl Balanced {
         let signals = Arc::new(Signals::default());
         Arc::new_cyclic(|weak: &Weak<Self>| {
             let factory = EndpointFactory { lanes, connector, owner: weak.clone() };
-            let control = Control::new(config.policy, config.resolver, factory, Arc::clone(&signals));
+            let control = Control::new(config, factory, Arc::clone(&signals));
             Self {
                 views: PerThread::new(ThreadView::new),
                 decided: Notify::new(),

@@ -5,13 +5,13 @@ use std::pin::Pin;
 use std::sync::{Arc, Weak};
 
 use thalweg_balance::policy::{EndpointView, NoneReady, Policy};
-use thalweg_balance::resolving::{self, NextResolution};
+use thalweg_balance::resolving::{NextResolution, Schedule};
 use thalweg_balance::{ConnectivityState, Endpoint};
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
-use super::balanced::{Balanced, View};
+use super::balanced::{Balanced, BalancedConfig, View};
 use crate::lanes::{Connector, LaneSet, Lanes};
 use crate::random::random_unit;
 use crate::registry;
@@ -24,11 +24,13 @@ pub(super) struct Control {
     resolver: Arc<dyn Resolver>,
     factory: EndpointFactory,
     signals: Arc<Signals>,
-    schedule: resolving::Schedule,
+    schedule: Schedule,
     /// Version of the last resolution.
     version: u64,
     entries: Vec<Entry>,
-    /// Reason why the target has no endpoints.
+    /// Whether a resolution has succeeded.
+    is_resolved: bool,
+    /// Reason why the last resolution failed.
     error: Option<Arc<str>>,
 }
 
@@ -82,14 +84,20 @@ enum Event {
 }
 
 impl Control {
-    pub(super) fn new(
-        policy: Box<dyn Policy>,
-        resolver: Arc<dyn Resolver>,
-        factory: EndpointFactory,
-        signals: Arc<Signals>,
-    ) -> Self {
-        let schedule = resolving::Schedule::new(resolver.refresh());
-        Self { policy, resolver, factory, signals, schedule, version: 0, entries: Vec::new(), error: None }
+    pub(super) fn new(config: BalancedConfig, factory: EndpointFactory, signals: Arc<Signals>) -> Self {
+        let BalancedConfig { policy, resolver, refresh, interval_min } = config;
+        let schedule = Schedule::new(interval_min, refresh.filter(|_| resolver.looks_up()));
+        Self {
+            policy,
+            resolver,
+            factory,
+            signals,
+            schedule,
+            version: 0,
+            entries: Vec::new(),
+            is_resolved: false,
+            error: None,
+        }
     }
 
     /// Returns the runtime for the task: one of the channel's own threads, or the caller's.
@@ -171,6 +179,7 @@ impl Control {
             }
         };
         self.error = None;
+        self.is_resolved = true;
         self.version = resolution.version;
         let selected = self.policy.select(resolution.endpoints);
         let mut former = std::mem::take(&mut self.entries);
@@ -210,19 +219,20 @@ impl Control {
             let failed = state == ConnectivityState::TransientFailure;
             errors.push(if failed { entry.set.last_connect_error() } else { None });
         }
-        let views: Vec<_> = self.entries.iter().zip(&errors).map(|(entry, error)| {
+        let with_error = |(entry, error): (&'_ Entry, &'_ Option<String>)| {
             let mut view = EndpointView::new(entry.id, &entry.endpoint, entry.state);
             view.error = error.as_deref();
             view
-        });
+        };
+        let views: Vec<_> = self.entries.iter().zip(&errors).map(with_error).collect();
+        let mut wake_at = None;
         let view = match &self.error {
             Some(error) if views.is_empty() => View {
                 endpoints: Vec::new(),
                 picker: Arc::new(NoneReady::because(Arc::clone(error))),
                 state: ConnectivityState::TransientFailure,
             },
-            // Not resolved yet.
-            None if views.is_empty() && self.schedule.is_first() => return None,
+            None if !self.is_resolved => return None,
             _ => {
                 let decision = self.policy.decide(&views, now);
                 wake_at = decision.wake_at;

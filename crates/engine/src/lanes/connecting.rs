@@ -22,12 +22,13 @@ use crate::executor::Executor;
 use crate::grpc::compression::EncodingSet;
 use crate::measure::ChannelMeasure;
 use crate::net::{Accepted, TcpOptions};
+use crate::resolver::AddressSource;
 use crate::snapshot::Counts;
 use crate::status::Status;
 #[cfg(feature = "tls")]
 use crate::tls::{BufferMemory, ClientTls};
 
-/// Creates the connections of one channel.
+/// Creates the connections of one endpoint.
 #[derive(Debug)]
 pub(crate) struct Connector {
     /// The timeout is for one attempt over all addresses, from name resolution to the server's SETTINGS.
@@ -39,7 +40,7 @@ pub(crate) struct Connector {
     pub(crate) jitter: fn() -> f64,
     pub(crate) measure: ChannelMeasure,
     /// Calls of lanes that are gone.
-    pub(crate) calls: Mutex<Counts>,
+    pub(crate) calls: Arc<Mutex<Counts>>,
 }
 
 /// Options shared by the connections of one channel.
@@ -97,15 +98,16 @@ impl Transport {
     {
         let connect = Arc::new(connect);
         let dialing = Arc::clone(&connect);
-        let open: Arc<OpenCustom> = Arc::new(move |address, peer, mut options: ConnectionOptions, owner, step| {
-            // The cost of reading such a stream is unknown, so it is not busy-polled by default.
-            options.busy_poll.get_or_insert_default();
-            let connecting = connect(address);
-            Box::pin(async move {
-                let io = connecting.await.map_err(|error| refused(&peer, &error))?;
-                open(io, peer, options, owner, &step).await
-            })
-        });
+        let open: Arc<OpenCustom> =
+            Arc::new(move |address, peer, mut options: ConnectionOptions, owner, step| {
+                // The cost of reading such a stream is unknown, so it is not busy-polled by default.
+                options.busy_poll.get_or_insert_default();
+                let connecting = connect(address);
+                Box::pin(async move {
+                    let io = connecting.await.map_err(|error| refused(&peer, &error))?;
+                    open(io, peer, options, owner, &step).await
+                })
+            });
         let dial: Arc<DialCustom> = Arc::new(move |address| {
             let connecting = dialing(address);
             Box::pin(async move { Ok(Box::new(connecting.await?) as Box<dyn ByteStream>) })
@@ -134,6 +136,19 @@ impl fmt::Debug for Transport {
 }
 
 impl Connector {
+    /// Returns a connector of the same channel to other addresses.
+    pub(crate) fn to(&self, source: AddressSource) -> Self {
+        Self {
+            addresses: Addresses::new(self.addresses.target.clone(), source, self.addresses.timeout),
+            transport: self.transport.clone(),
+            connection: self.connection.clone(),
+            backoff: self.backoff.clone(),
+            jitter: self.jitter,
+            measure: self.measure.clone(),
+            calls: Arc::clone(&self.calls),
+        }
+    }
+
     pub(super) async fn connect(&self, owner: &Owner) -> Result<Arc<Connection>, Status> {
         let addresses = &self.addresses;
         if let Transport::Custom { open, takes_address: false, .. } = &self.transport {

@@ -88,6 +88,18 @@ impl Lanes {
         Some(PolicyConfig { floor, cap, ..PolicyConfig::for_cores(cores) })
     }
 
+    /// Returns the number for each of several endpoints of a channel: the cap of an adaptive number is shared, and every
+    /// endpoint has at least its floor.
+    pub(crate) fn for_endpoint(&self, endpoints: usize) -> Self {
+        let mut lanes = self.clone();
+        if let Number::Adaptive { floor, .. } = self.number {
+            let cores = std::thread::available_parallelism().map_or(1, usize::from);
+            let cap = self.bounds(cores).1.div_ceil(endpoints.max(1));
+            lanes.number = Number::Adaptive { floor, cap: Some(cap.max(floor)) };
+        }
+        lanes
+    }
+
     fn bounds(&self, cores: usize) -> (usize, usize) {
         let Number::Adaptive { floor, cap } = self.number else { return (1, 1) };
         let cap = match (cap, self.limit) {

@@ -130,7 +130,9 @@ impl Resolver for Target {
     fn resolve(&self) -> Resolving<'_> {
         Box::pin(async {
             match &self.addresses {
-                Addresses::Fixed(addresses) => Ok(Resolution::new(addresses.iter().cloned().map(Endpoint::new))),
+                Addresses::Fixed(addresses) => {
+                    Ok(Resolution::new(addresses.iter().cloned().map(Endpoint::new)))
+                }
                 Addresses::Dns { host, port } => {
                     let addresses = tokio::net::lookup_host((host.as_str(), *port)).await?;
                     let resolution = Resolution::new(addresses);
