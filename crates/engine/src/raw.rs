@@ -101,7 +101,7 @@ impl Encode for Piece {
 pub(crate) enum Front {
     Whole(Bytes, Trailers),
     /// More may follow these pieces.
-    Begun([Option<Bytes>; 2]),
+    Started([Option<Bytes>; 2]),
 }
 
 impl Front {
@@ -113,7 +113,7 @@ impl Front {
         let mut pieces = [None, None];
         for piece in &mut pieces {
             match Pin::new(&mut *body).poll_frame(cx) {
-                Poll::Pending => return Ok(Self::Begun(pieces)),
+                Poll::Pending => return Ok(Self::Started(pieces)),
                 Poll::Ready(None) => break,
                 Poll::Ready(Some(frame)) => match of_frame(frame.map_err(B::status)?) {
                     Ok(bytes) => *piece = Some(bytes),
@@ -126,7 +126,7 @@ impl Front {
         }
         match pieces {
             [bytes, None] => Ok(Self::Whole(bytes.unwrap_or_default(), Trailers::None)),
-            pieces => Ok(Self::Begun(pieces)),
+            pieces => Ok(Self::Started(pieces)),
         }
     }
 }

@@ -93,7 +93,7 @@ async fn send_pieces<B: OutgoingBody>(
 ) -> Result<Response<RawBody>, Status> {
     match poll_fn(|cx| Poll::Ready(Front::of(&mut *body, cx))).await {
         Ok(Front::Whole(bytes, _)) => send_whole(channel, call, &Piece(bytes), gathers, options).await,
-        Ok(Front::Begun(pieces)) => {
+        Ok(Front::Started(pieces)) => {
             let source = Pieces { first: pieces, body: Some(*body), trailers: Trailers::None };
             send_stream(channel, call, source, gathers, options).await
         }

@@ -138,7 +138,7 @@ impl Inbox {
     }
 
     /// Returns whether there is an incomplete message.
-    pub(crate) fn has_begun_message(&self) -> bool {
+    pub(crate) fn has_incomplete_message(&self) -> bool {
         !self.bytes.is_empty() && self.needed().is_some_and(|needed| self.bytes.len() < needed)
     }
 
@@ -264,11 +264,11 @@ impl Inbox {
             Prefix::parse(&self.bytes, self.message_size_max)
         } else {
             let mut front = [0; PREFIX_LEN];
-            let (begun, rest) = front.split_at_mut(self.bytes.len());
-            begun.copy_from_slice(&self.bytes);
+            let (stored, rest) = front.split_at_mut(self.bytes.len());
+            stored.copy_from_slice(&self.bytes);
             let there = rest.len().min(bytes.len());
             rest[..there].copy_from_slice(&bytes[..there]);
-            let len = begun.len() + there;
+            let len = stored.len() + there;
             Prefix::parse(&front[..len], self.message_size_max)
         };
         let needed = match prefix {

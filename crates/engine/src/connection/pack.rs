@@ -96,13 +96,13 @@ impl Pack {
         }
         // Framing needs no measuring first, which is a third of the cost of an empty message.
         let start = self.wire.buffer().len();
-        let mut begun = Begun { pack: self, start, is_done: false };
-        let out = begun.pack.wire.buffer();
+        let mut started = StartedMessage { pack: self, start, is_done: false };
+        let out = started.pack.wire.buffer();
         out.extend_from_slice(&[0; PREFIX_LEN]);
         message.encode(out);
         let len = out.len().wrapping_sub(start + PREFIX_LEN);
-        begun.is_done = true;
-        drop(begun);
+        started.is_done = true;
+        drop(started);
         let is_fitting = len < CHAINED_LEN_MIN && len <= self.outgoing.message_size_max;
         let (true, Ok(prefix)) = (is_fitting, envelope::prefix(false, len)) else {
             return self.push_again(message, start);
@@ -176,13 +176,13 @@ impl Pack {
 }
 
 /// A message being encoded: a panic fails its pack. Costs nothing without a panic.
-struct Begun<'a> {
+struct StartedMessage<'a> {
     pack: &'a mut Pack,
     start: usize,
     is_done: bool,
 }
 
-impl Drop for Begun<'_> {
+impl Drop for StartedMessage<'_> {
     #[inline]
     fn drop(&mut self) {
         if !self.is_done {

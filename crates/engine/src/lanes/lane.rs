@@ -67,15 +67,15 @@ struct Outage {
     /// Failures counted by the backoff.
     failures_of_backoff: u32,
     /// Time of the first failure, and the reason of the last one.
-    begun: Option<(Instant, Status)>,
+    failing_since: Option<(Instant, Status)>,
 }
 
 impl Outage {
     fn note_failure(&mut self, status: &Status) {
         self.failures = self.failures.saturating_add(1);
         self.failures_of_backoff = self.failures_of_backoff.saturating_add(1);
-        let since = self.begun.take().map_or_else(Instant::now, |(since, _)| since);
-        self.begun = Some((since, status.clone()));
+        let since = self.failing_since.take().map_or_else(Instant::now, |(since, _)| since);
+        self.failing_since = Some((since, status.clone()));
     }
 }
 
@@ -261,11 +261,11 @@ impl Lane {
 
     /// Starts an attempt in a task, which is returned, unless there is a connection or an attempt in progress.
     pub(super) fn start_connecting(self: &Arc<Self>) -> Option<JoinHandle<()>> {
-        let begun = self.change(|state| {
-            let may_begin = matches!(state, State::Idle | State::Failed { .. });
-            may_begin.then(|| *state = State::Connecting)
+        let started = self.change(|state| {
+            let may_start = matches!(state, State::Idle | State::Failed { .. });
+            may_start.then(|| *state = State::Connecting)
         });
-        begun?;
+        started?;
         let attempt = Attempt { lane: Arc::clone(self), outcome: State::Idle };
         let runtime = self.runtime().expect("calls are made on a tokio runtime");
         let task = runtime.spawn(async move {
@@ -317,7 +317,7 @@ impl Lane {
     /// has not failed.
     pub(super) fn failures(&self) -> Option<String> {
         let outage = self.outage();
-        let (failures, (since, _)) = (outage.failures, outage.begun.as_ref()?);
+        let (failures, (since, _)) = (outage.failures, outage.failing_since.as_ref()?);
         let since = since.elapsed();
         drop(outage);
         let next = match &*self.state() {
@@ -335,7 +335,7 @@ impl Lane {
 
     /// Returns why the last attempt to connect failed, if it did.
     pub(super) fn last_failure(&self) -> Option<Status> {
-        self.outage().begun.as_ref().map(|(_, status)| status.clone())
+        self.outage().failing_since.as_ref().map(|(_, status)| status.clone())
     }
 
     fn outage(&self) -> MutexGuard<'_, Outage> {

@@ -93,7 +93,7 @@ impl Ticker {
             policy: Policy::new(self.config),
             tick: Duration::from_millis(self.config.tick_ms),
             floor: self.config.floor,
-            began: Instant::now(),
+            started_at: Instant::now(),
             seen: Vec::new(),
         };
         runtime.spawn(async move {
@@ -125,7 +125,7 @@ struct Watch {
     policy: Policy,
     tick: Duration,
     floor: usize,
-    began: Instant,
+    started_at: Instant,
     /// The last sample of each connection.
     seen: Vec<Seen>,
 }
@@ -159,7 +159,7 @@ impl Watch {
             let samples = self.sample(&*lanes, now - last);
             let has_too_many = samples.lanes.len() > self.floor;
             last = now;
-            let decision = self.policy.decide(&samples, now - self.began);
+            let decision = self.policy.decide(&samples, now - self.started_at);
             if let Some(trial) = self.policy.take_trial() {
                 lanes.note_trial(&trial);
             }

@@ -198,7 +198,7 @@ impl Acceptor {
             && let Some(http1) = self.http1(&info)
         {
             let info = self.tells_connection.then(|| Arc::new(info));
-            let drains = self.connections.draining().has_begun();
+            let drains = self.connections.draining().has_started();
             let io: Box<dyn ByteStream> = Box::new(Rewound::new(first, io));
             let serving = async move { serve_http1(&*http1, io, info, connection, drains).await };
             return Opened::Http1(Box::pin(serving));
@@ -220,7 +220,7 @@ impl Acceptor {
         let closed = poll_fn(|cx| connection.poll_asked(true, cx));
         tokio::select! {
             biased;
-            () = self.connections.draining().begun() => Err("the server stops".into()),
+            () = self.connections.draining().started() => Err("the server stops".into()),
             _ = closed => Err("it had to make room".into()),
             first_bytes = first_bytes => match first_bytes {
                 Ok(first_bytes) => first_bytes.map_err(|error| error.to_string().into()),
@@ -248,7 +248,7 @@ impl Acceptor {
         let opening = async move {
             let shaken = tokio::select! {
                 biased;
-                () = acceptor.connections.draining().begun() => None,
+                () = acceptor.connections.draining().started() => None,
                 shaken = handshake.run(&connection, tls.accept(io, memory)) => shaken,
             };
             match shaken {

@@ -21,7 +21,7 @@ use crate::encode::Encode;
 use crate::grpc::codec::Wire;
 use crate::grpc::content_type;
 use crate::grpc::request::RequestHead;
-use crate::measure::{CallMeasure, Called};
+use crate::measure::{CallMeasure, SpanSource};
 use crate::options::ServiceOptions;
 use crate::raw::RawHead;
 use crate::status::Status;
@@ -267,7 +267,7 @@ impl Route {
     }
 }
 
-impl Called for Route {
+impl SpanSource for Route {
     fn path(&self) -> &str {
         &self.method.name
     }

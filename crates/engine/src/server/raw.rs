@@ -91,7 +91,7 @@ impl<F: Future<Output = Response<B>>, B: OutgoingBody> Future for ResponseFuture
                 body,
                 trailers,
             }),
-            Front::Begun(first) => {
+            Front::Started(first) => {
                 let pieces = Pieces { first, body: Some(body), trailers: Trailers::None };
                 HandlerResponse::Started(Box::new((head, pieces)))
             }

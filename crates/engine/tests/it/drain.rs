@@ -126,14 +126,14 @@ async fn drain_is_told_to_those_who_ask() {
     let served = Served::start(config, Echo::default().router());
     let waiting = tokio::spawn({
         let draining = draining.clone();
-        async move { draining.begun().await }
+        async move { draining.started().await }
     });
     sleep(Duration::from_secs(1)).await;
-    assert!(!draining.has_begun() && !waiting.is_finished());
+    assert!(!draining.has_started() && !waiting.is_finished());
     soon(served.stop()).await.expect("no panic");
     soon(waiting).await.expect("no panic");
-    assert!(draining.has_begun());
-    soon(draining.begun()).await;
+    assert!(draining.has_started());
+    soon(draining.started()).await;
 }
 
 /// A connection that opens during the drain gets GOAWAY at once.

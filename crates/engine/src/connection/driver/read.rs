@@ -173,9 +173,9 @@ where
             self.endpoint.on_event(&mut state, &event, input_start);
         }
         if input.is_empty() {
-            state.frame_begun_at = None;
-        } else if input.len() < arrived_len || state.frame_begun_at.is_none() {
-            state.frame_begun_at = Some(self.polled_at);
+            state.frame_started_at = None;
+        } else if input.len() < arrived_len || state.frame_started_at.is_none() {
+            state.frame_started_at = Some(self.polled_at);
         }
         self.expected = state.http2.expected_data();
         self.has_settings = state.http2.settings_received();
