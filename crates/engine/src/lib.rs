@@ -102,7 +102,9 @@ pub use byte_streams::ByteStreams;
 pub use calls::{Exchange, UnaryResponse};
 pub use chain::Chain;
 pub use channel::{Channel, ChannelConfig, LaneSnapshot};
-pub use connection::{Incoming, Keepalive, KeepalivePolicy, Lent, Pack, RawBody, RequestAccounting, Source};
+pub use connection::{
+    Incoming, Keepalive, KeepalivePolicy, LentMessage, Pack, RawBody, RequestAccounting, Source,
+};
 pub use connection_info::ConnectionInfo;
 pub use destination::ConnectError;
 pub use encode::Encode;

@@ -190,7 +190,7 @@ async fn answer_of(channel: &Channel, method: &str, path: &str, content_type: &'
     request.headers_mut().insert("content-type", HeaderValue::from_static(content_type));
     let mut body = soon(channel.raw(request, &CallOptions::default())).await.expect("an answer").into_body();
     let mut text = Vec::new();
-    if let Some((bytes, trailers)) = body.take_whole() {
+    if let Some((bytes, trailers)) = body.take_complete() {
         text.extend_from_slice(&bytes);
         if let Trailers::Fields(fields) = trailers {
             text.extend_from_slice(fields["grpc-status"].as_bytes());

@@ -153,7 +153,7 @@ impl RawHandler for Service {
         let mut request = head.to_request(body);
         let dropped = Arc::clone(&self.dropped);
         if request.uri().path() == "/count" {
-            let is_whole = request.body_mut().take_whole().is_some();
+            let is_whole = request.body_mut().take_complete().is_some();
             self.counts[1].fetch_add(usize::from(is_whole), Ordering::SeqCst);
             self.counts[0].fetch_add(1, Ordering::SeqCst);
         }
@@ -281,7 +281,7 @@ async fn a_call_that_is_whole() {
         assert_eq!(answer.headers()["content-type"], GRPC);
         assert_eq!(answer.headers().len(), 1);
         let mut body = answer.into_body();
-        let (bytes, trailers) = body.take_whole().expect("it came with its end");
+        let (bytes, trailers) = body.take_complete().expect("it came with its end");
         assert_eq!(&bytes[..], b"\0\0\0\0\x02ok");
         let trailers = trailers.into_fields().expect("trailers");
         assert_eq!((trailers.len(), &trailers["grpc-status"]), (1, &HeaderValue::from_static("0")));

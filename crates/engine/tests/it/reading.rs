@@ -121,6 +121,6 @@ async fn stream_that_never_was_on_a_wire_has_ended() {
     let mut incoming = Incoming::detached();
     assert!(incoming.is_finished() && prefix(&mut incoming).await.is_none());
     none_at_hand(&mut incoming);
-    assert_eq!(incoming.lend_kept(Bytes::from_static(b"kept")).bytes, b"kept");
+    assert_eq!(incoming.lend_owned(Bytes::from_static(b"kept")).bytes, b"kept");
     assert!(incoming.take_trailers().is_none());
 }

@@ -166,13 +166,13 @@ where
         if E::IS_CLIENT
             && matches!(state.driver, DriverState::Notified)
             && self.connection.in_flight() > 1
-            && self.callers_first.go()
+            && self.callers_first.yields()
         {
             drop(state);
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }
-        self.callers_first.have_gone();
+        self.callers_first.note_resumed();
         // The socket woke the driver, so callers need not.
         state.driver = DriverState::Running;
         state.polled_at = self.polled_at;
