@@ -34,7 +34,7 @@ mod sweep;
 mod unlocked;
 
 pub(crate) use buffer_pool::{put as put_buffer, take as take_buffer};
-pub(crate) use decompression::Reader;
+pub(crate) use decompression::DecompressionReader;
 pub(crate) use driver::{Driver, Endpoint};
 pub(crate) use http1_state::{Http1Command, Http1InFlight};
 pub(crate) use inbox::Inbox;

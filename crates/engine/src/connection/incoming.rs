@@ -11,8 +11,8 @@ use bytes::Bytes;
 use http::HeaderMap;
 use tokio::time::{Instant, Sleep};
 
-use super::decompression::Reader;
-use super::inbox::Cut;
+use super::decompression::DecompressionReader;
+use super::inbox::ReadUnit;
 use super::receiving::{Arrived, Receiving};
 use super::shared::Connection;
 use super::slot::{End, SlotKey};
@@ -50,7 +50,7 @@ pub struct Incoming {
     trailers: Option<HeaderMap>,
     deadline: Option<Pin<Box<Sleep>>>,
     /// Reader of the connection's compressed messages.
-    reader: Reader,
+    reader: DecompressionReader,
     /// Length of the last message that was large or compressed.
     large_len: usize,
     /// The last lent message, if it is not in the buffer.
@@ -139,7 +139,7 @@ impl Incoming {
             is_finished: AtomicBool::new(false),
             trailers: None,
             deadline: None,
-            reader: Reader::default(),
+            reader: DecompressionReader::default(),
             large_len: 0,
             lent: Bytes::new(),
         }
@@ -208,7 +208,7 @@ impl Incoming {
         }
         let ended = loop {
             match self.find_message() {
-                Ok(Some(prefix)) if prefix.compressed => return self.poll_may_decompress(prefix, cx),
+                Ok(Some(prefix)) if prefix.compressed => return self.poll_decompression_turn(prefix, cx),
                 Ok(Some(prefix)) => return Poll::Ready(Some(Ok(prefix))),
                 Ok(None) => {}
                 Err(error) => break Err(error.into()),
@@ -258,13 +258,13 @@ impl Incoming {
     }
 
     #[cold]
-    fn poll_may_decompress(
+    fn poll_decompression_turn(
         &mut self,
         prefix: Prefix,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Prefix, Status>>> {
         if let Origin::Stream(receiving) = &self.origin {
-            ready!(receiving.connection.decompression.poll_may(&mut self.reader, cx));
+            ready!(receiving.connection.decompression.poll_turn(&mut self.reader, cx));
         }
         Poll::Ready(Some(Ok(prefix)))
     }
@@ -391,7 +391,7 @@ impl Incoming {
         self.position = 0;
         match &self.origin {
             Origin::Stream(receiving) => {
-                receiving.poll_arrived(Cut::Messages, tail, &mut self.buffer, || None, cx)
+                receiving.poll_arrived(ReadUnit::Messages, tail, &mut self.buffer, || None, cx)
             }
             Origin::Local(_) | Origin::Nowhere => Poll::Ready(Ok(Arrived::End(End::received()))),
         }

@@ -50,7 +50,7 @@ pub trait Source: Stream<Item = Result<Self::Message, Status>> + Unpin {
 }
 
 /// Capacity that a stream keeps while it waits for messages, in bytes.
-const KEPT_CAPACITY_MAX: usize = 4 * 1024;
+const IDLE_CAPACITY_MAX: usize = 4 * 1024;
 
 /// Encoded messages of one stream, to be sent together.
 pub struct Pack {
@@ -167,8 +167,8 @@ impl Pack {
 
     /// Frees memory for many messages, once the pack was handed over and no message is available. Messages that come
     /// one by one don't need it.
-    pub(super) fn rest(&mut self) {
-        if self.wire.buffer().capacity() > KEPT_CAPACITY_MAX && self.wire.is_empty() {
+    pub(super) fn shrink(&mut self) {
+        if self.wire.buffer().capacity() > IDLE_CAPACITY_MAX && self.wire.is_empty() {
             self.wire = Chain::default();
             self.last_len = 0;
         }

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use http::HeaderMap;
 use http_body::{Frame, SizeHint};
 
-use super::inbox::{Cut, GATHERED_LEN_MAX};
+use super::inbox::{GATHERED_LEN_MAX, ReadUnit};
 use super::receiving::{Arrived, Receiving};
 use super::request_accounting::RequestAccounting;
 use super::shared::Connection;
@@ -262,9 +262,9 @@ impl RawReader {
         bytes: &mut Vec<u8>,
         cx: &Context<'_>,
     ) -> Poll<Result<Arrived, EnvelopeError>> {
-        let cut = if self.passthrough_len > 0 { Cut::Bytes } else { Cut::MessagesOrBytes };
+        let unit = if self.passthrough_len > 0 { ReadUnit::Bytes } else { ReadUnit::MessagesOrBytes };
         let tail = std::mem::take(&mut self.tail);
-        self.receiving.poll_arrived(cut, tail, bytes, || self.next_buffer(), cx)
+        self.receiving.poll_arrived(unit, tail, bytes, || self.next_buffer(), cx)
     }
 
     /// Returns the inbox's buffer for the next batch.

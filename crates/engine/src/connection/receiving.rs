@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use super::inbox::Cut;
+use super::inbox::ReadUnit;
 use super::shared::Connection;
 use super::slot::{End, SlotKey, WakesOn};
 use super::unlocked::{NeedsClone, PolledTask, poll_with_waker};
@@ -56,22 +56,22 @@ impl Receiving {
     /// beginning of a message. `next_buffer` supplies a buffer for the bytes that arrive next.
     ///
     /// # Errors
-    /// With [`Cut::Messages`]: the bytes are not a valid message, or it is too large.
+    /// With [`ReadUnit::Messages`]: the bytes are not a valid message, or it is too large.
     pub(super) fn poll_arrived(
         &self,
-        cut: Cut,
+        unit: ReadUnit,
         mut tail: Vec<u8>,
         buffer: &mut Vec<u8>,
         next_buffer: impl Fn() -> Option<Vec<u8>>,
         cx: &Context<'_>,
     ) -> Poll<Result<Arrived, EnvelopeError>> {
-        poll_with_waker(cx, |task| self.take_arrived(cut, &mut tail, buffer, &next_buffer, task))
+        poll_with_waker(cx, |task| self.take_arrived(unit, &mut tail, buffer, &next_buffer, task))
     }
 
     #[inline]
     fn take_arrived(
         &self,
-        cut: Cut,
+        unit: ReadUnit,
         tail: &mut Vec<u8>,
         buffer: &mut Vec<u8>,
         next_buffer: impl Fn() -> Option<Vec<u8>>,
@@ -81,10 +81,10 @@ impl Receiving {
         let Some((slot, http2, _)) = state.parts(self.key) else {
             return Ok(Poll::Ready(Ok(Arrived::End(self.end_without_slot()))));
         };
-        let arrived = match slot.inbox.put_back_for(cut, std::mem::take(tail), slot.stream, http2) {
+        let arrived = match slot.inbox.put_back_for(unit, std::mem::take(tail), slot.stream, http2) {
             Err(error) => Poll::Ready(Err(error)),
             Ok(true) => {
-                if !slot.inbox.has_sealed()
+                if !slot.inbox.has_complete()
                     && let Some(next_buffer) = next_buffer()
                 {
                     *buffer = next_buffer;
@@ -97,7 +97,7 @@ impl Receiving {
                     task.store_waker_in(&mut slot.receiver)?;
                     Poll::Pending
                 }
-                Some(_) if cut != Cut::Messages && !slot.inbox.is_empty() => {
+                Some(_) if unit != ReadUnit::Messages && !slot.inbox.is_empty() => {
                     *buffer = slot.inbox.take_rest();
                     slot.inbox.release(slot.stream, http2);
                     Poll::Ready(Ok(Arrived::Truncated))

@@ -131,7 +131,7 @@ impl<S: Source> SendLoop<S> {
                 Some(Ok(())) => return Poll::Ready(SendOutcome::Done),
                 Some(Err(status)) => return Poll::Ready(SendOutcome::Failed(status)),
                 None if filled == Filled::NoneAvailable => {
-                    self.pack.rest();
+                    self.pack.shrink();
                     return Poll::Pending;
                 }
                 None => {}

@@ -177,7 +177,7 @@ impl ClientEndpoint {
             }
             _ => return self.on_parts(state, key, stream, bytes),
         }
-        if let Err(error) = slot.inbox.receive_whole(bytes, stream, http2) {
+        if let Err(error) = slot.inbox.receive_last(bytes, stream, http2) {
             return fail(state, key, error.into());
         }
         slot.end(End::Complete(Ok(None)));
@@ -271,8 +271,8 @@ fn on_data(state: &mut State, key: SlotKey, stream: StreamId, bytes: &[u8], end_
         return;
     };
     match slot.inbox.receive(bytes, slot.stream, http2) {
-        Ok(is_whole) if slot.is_streaming_call() => {
-            if is_whole {
+        Ok(is_complete) if slot.is_streaming_call() => {
+            if is_complete {
                 deferred.wake(slot.receiver.take());
             }
             state.load.completed += 1;
