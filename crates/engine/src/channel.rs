@@ -14,8 +14,8 @@ use crate::executor::ExecutorOptions;
 use crate::grpc::compression::EncodingSet;
 use crate::grpc::request;
 use crate::lanes::{
-    Backoff, ConnectStep, ConnectionOptions, Connector, Lane, LaneSet, Lanes, Maintenance, ServiceConfig,
-    StepWatcher, Tended, Transport,
+    Backoff, ConnectStep, ConnectionOptions, Connector, Lane, LaneControl, LaneSet, Lanes, Maintenance,
+    ServiceConfig, StepWatcher, Transport,
 };
 use crate::measure::{self, CallMeasure, ChannelMeasure};
 use crate::method::Method;

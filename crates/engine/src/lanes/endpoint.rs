@@ -7,7 +7,7 @@ use thalweg_http2::{ErrorCode, Event, ResetCause, ResetReason, StreamId};
 use tokio::time::Instant;
 
 use super::maintenance::{self, Maintenance};
-use super::owner::ConnectionOwner;
+use super::observers::ConnectionObserver;
 use crate::connection::{Connection, End, Endpoint, SlotKey, State, WakesOn};
 use crate::grpc::code;
 use crate::grpc::compression::EncodingSet;
@@ -24,7 +24,7 @@ pub(crate) struct ClientEndpoint {
     raw_headers: HeaderCache<Arc<ResponseHeaders>, HEADERS_CACHED_MAX>,
     /// Trailers that consist of `grpc-status: 0`.
     ok_trailers: HeaderCache<(), HEADERS_CACHED_MAX>,
-    owner: Weak<dyn ConnectionOwner>,
+    observer: Weak<dyn ConnectionObserver>,
     maintenance: Arc<Maintenance>,
     /// The server's GOAWAY, until the owner is notified.
     going_away: Option<GoingAway>,
@@ -44,7 +44,7 @@ struct GoingAway {
 impl ClientEndpoint {
     pub(crate) fn new(
         accepts: EncodingSet,
-        owner: Weak<dyn ConnectionOwner>,
+        observer: Weak<dyn ConnectionObserver>,
         maintenance: Arc<Maintenance>,
     ) -> Self {
         Self {
@@ -52,7 +52,7 @@ impl ClientEndpoint {
             headers: HeaderCache::default(),
             raw_headers: HeaderCache::default(),
             ok_trailers: HeaderCache::default(),
-            owner,
+            observer,
             maintenance,
             going_away: None,
             thread: 0,
@@ -249,8 +249,8 @@ impl Endpoint for ClientEndpoint {
         let thread = thread_number();
         if thread != self.thread {
             self.thread = thread;
-            if let Some(owner) = self.owner.upgrade() {
-                owner.responses_moved_to(thread);
+            if let Some(observer) = self.observer.upgrade() {
+                observer.responses_moved_to(thread);
             }
         }
         let Some(GoingAway { code, permits_fewer_pings }) = self.going_away.take() else { return };
@@ -259,8 +259,8 @@ impl Endpoint for ClientEndpoint {
         }
         connection.measure.note_going_away(code);
         connection.measure.disconnected();
-        if let Some(owner) = self.owner.upgrade() {
-            owner.lost(connection);
+        if let Some(observer) = self.observer.upgrade() {
+            observer.lost(connection);
         }
     }
 }

@@ -19,7 +19,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
 
 use super::connecting::Connector;
-use super::owner::{ConnectionOwner, LaneOwner};
+use super::observers::{ConnectionObserver, LaneObserver};
 use crate::connection::Connection;
 use crate::executor::Seat;
 use crate::registry;
@@ -35,7 +35,7 @@ pub(crate) struct Lane {
     pub(crate) reason: String,
     pub(crate) opened_at: Instant,
     /// The set that the lane belongs to.
-    owner: Weak<dyn LaneOwner>,
+    observer: Weak<dyn LaneObserver>,
     connector: Arc<Connector>,
     /// Thread of its connection, if not the caller's.
     seat: Option<Seat>,
@@ -55,7 +55,7 @@ pub(crate) struct Lane {
 #[derive(Debug, Default)]
 struct Carried {
     /// Connections that are not over, in the order of their opening.
-    by: Vec<Arc<Connection>>,
+    connections: Vec<Arc<Connection>>,
     /// Calls of connections that are over.
     calls: Counts,
 }
@@ -93,7 +93,7 @@ impl Lane {
     pub(super) fn new(
         id: u64,
         reason: String,
-        owner: Weak<dyn LaneOwner>,
+        observer: Weak<dyn LaneObserver>,
         connector: Arc<Connector>,
     ) -> Self {
         let seat = connector.connection.executor.as_ref().map(|executor| executor.seat());
@@ -102,7 +102,7 @@ impl Lane {
             number: registry::next_id(),
             reason,
             opened_at: Instant::now(),
-            owner,
+            observer,
             connector,
             seat,
             state: RwLock::new(State::Idle),
@@ -166,7 +166,7 @@ impl Lane {
     }
 
     /// Gives up a connection that accepts no more calls. It closes after its last call; the next call makes another.
-    pub(super) fn give_up(&self, connection: &Arc<Connection>) {
+    pub(super) fn abandon(&self, connection: &Arc<Connection>) {
         let dismissed = self.change(|state| {
             let dismissed = matches!(state, State::Ready(current) if Arc::ptr_eq(current, connection));
             dismissed.then(|| *state = State::Idle)
@@ -180,30 +180,30 @@ impl Lane {
         }
     }
 
-    /// Like [`give_up`](Self::give_up), for the current connection.
+    /// Like [`abandon`](Self::abandon), for the current connection.
     pub(super) fn dismiss(&self) -> Option<Arc<Connection>> {
         let connection = self.ready()?;
         shut_down(&connection);
-        self.give_up(&connection);
+        self.abandon(&connection);
         Some(connection)
     }
 
     /// Returns the lane's state and totals. `closes`: it accepts no more calls.
     pub(super) fn details(&self, closes: bool) -> LaneDetails {
         let carried = self.carried();
-        let (mut calls, by) = (carried.calls, carried.by.clone());
+        let (mut calls, connections) = (carried.calls, carried.connections.clone());
         drop(carried);
-        for connection in &by {
+        for connection in &connections {
             calls += connection.lock().traffic().calls;
         }
-        let sockets = by.iter().map(|connection| connection.id).collect();
+        let sockets = connections.iter().map(|connection| connection.id).collect();
         let state = if closes { "SHUTDOWN" } else { self.state_name() };
         LaneDetails { id: self.number, state, reason: self.reason.clone(), calls, sockets }
     }
 
     /// Returns its connection of this number.
     pub(super) fn socket(&self, id: u64) -> Option<Arc<Connection>> {
-        self.carried().by.iter().find(|connection| connection.id == id).cloned()
+        self.carried().connections.iter().find(|connection| connection.id == id).cloned()
     }
 
     fn carried(&self) -> MutexGuard<'_, Carried> {
@@ -270,7 +270,7 @@ impl Lane {
         let runtime = self.runtime().expect("calls are made on a tokio runtime");
         let task = runtime.spawn(async move {
             let connector = &attempt.lane.connector;
-            let lane: Weak<dyn ConnectionOwner> = Arc::<Lane>::downgrade(&attempt.lane);
+            let lane: Weak<dyn ConnectionObserver> = Arc::<Lane>::downgrade(&attempt.lane);
             let status = match connector.connect(&lane).await {
                 Ok(connection) => {
                     let (lane, peer) = (attempt.lane.id, &*connection.peer);
@@ -280,7 +280,7 @@ impl Lane {
                 }
                 Err(status) => status,
             };
-            let owner = attempt.lane.owner.clone();
+            let observer = attempt.lane.observer.clone();
             let (failures, of_backoff) = {
                 let mut outage = attempt.lane.outage();
                 outage.note_failure(&status);
@@ -291,10 +291,10 @@ impl Lane {
             tracing::debug!(channel = %connector.target, lane, why, failures, "can't connect");
             attempt.end(State::Failed { status, retry_at });
             // Calls use the other lanes, and none waits for this one.
-            if owner.upgrade().is_some_and(|owner| owner.has_several_lanes()) {
+            if observer.upgrade().is_some_and(|observer| observer.has_several_lanes()) {
                 sleep_until(retry_at).await;
-                if let Some(owner) = owner.upgrade() {
-                    owner.refresh();
+                if let Some(observer) = observer.upgrade() {
+                    observer.refresh();
                 }
             }
         });
@@ -351,8 +351,8 @@ impl Lane {
         let changed = change(&mut self.state.write().unwrap_or_else(PoisonError::into_inner));
         if changed.is_some() {
             self.changed.notify_waiters();
-            if let Some(owner) = self.owner.upgrade() {
-                owner.refresh();
+            if let Some(observer) = self.observer.upgrade() {
+                observer.refresh();
             }
         }
         changed
@@ -384,9 +384,9 @@ impl Drop for Attempt {
     }
 }
 
-impl ConnectionOwner for Lane {
+impl ConnectionObserver for Lane {
     fn lost(&self, connection: &Arc<Connection>) {
-        self.give_up(connection);
+        self.abandon(connection);
     }
 
     fn responses_moved_to(&self, thread: u32) {
@@ -394,13 +394,13 @@ impl ConnectionOwner for Lane {
     }
 
     fn opened(&self, connection: &Arc<Connection>) {
-        self.carried().by.push(Arc::clone(connection));
+        self.carried().connections.push(Arc::clone(connection));
     }
 
-    fn over(&self, connection: &Arc<Connection>) {
+    fn ended(&self, connection: &Arc<Connection>) {
         let calls = connection.lock().traffic().calls;
         let mut carried = self.carried();
-        carried.by.retain(|other| !Arc::ptr_eq(other, connection));
+        carried.connections.retain(|other| !Arc::ptr_eq(other, connection));
         carried.calls += calls;
     }
 }
