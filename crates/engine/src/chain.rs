@@ -4,7 +4,7 @@ use bytes::buf::UninitSlice;
 use bytes::{Buf, BufMut, Bytes};
 
 /// Parts of at least this many bytes are kept. Copying a smaller one costs less than another part.
-const OWN_BUFFER_LEN_MIN: usize = 4 * 1024;
+const PART_LEN_MIN: usize = 4 * 1024;
 
 /// Output buffer of message encoding, which can also hold parts by reference.
 ///
@@ -45,7 +45,7 @@ impl Chain {
 
     /// Appends `bytes`, by reference if they are at least 4 KiB.
     pub fn push(&mut self, bytes: Bytes) {
-        if bytes.len() < OWN_BUFFER_LEN_MIN {
+        if bytes.len() < PART_LEN_MIN {
             self.buffer.extend_from_slice(&bytes);
         } else {
             self.kept_len += bytes.len();
@@ -89,7 +89,7 @@ impl Chain {
 
     /// Removes all bytes and returns them in parts: the kept ones and the buffer between them.
     pub fn take_parts(&mut self) -> Vec<Bytes> {
-        let mut rest = if self.buffer.len() < OWN_BUFFER_LEN_MIN {
+        let mut rest = if self.buffer.len() < PART_LEN_MIN {
             let copied = Bytes::copy_from_slice(&self.buffer);
             self.buffer.clear();
             copied
@@ -138,7 +138,7 @@ unsafe impl BufMut for Chain {
     where
         Self: Sized,
     {
-        if src.remaining() < OWN_BUFFER_LEN_MIN {
+        if src.remaining() < PART_LEN_MIN {
             self.buffer.put(src);
         } else {
             // For `Bytes` this takes a reference. Anything else is copied, as by the buffer.
@@ -166,20 +166,20 @@ mod tests {
 
     #[test]
     fn large_bytes_are_kept_and_all_stands_in_order() {
-        let large = Bytes::from(vec![7; OWN_BUFFER_LEN_MIN]);
+        let large = Bytes::from(vec![7; PART_LEN_MIN]);
         let mut chain = Chain::default();
         chain.put_u8(1);
         chain.put(large.clone());
         chain.put(Bytes::from_static(b"small"));
-        chain.put(&vec![8; OWN_BUFFER_LEN_MIN][..]);
+        chain.put(&vec![8; PART_LEN_MIN][..]);
         chain.put(large.clone());
-        assert_eq!(chain.len(), 6 + 3 * OWN_BUFFER_LEN_MIN);
+        assert_eq!(chain.len(), 6 + 3 * PART_LEN_MIN);
         assert_eq!(chain.as_contiguous(), None);
         let parts = chain.take_parts();
         assert_eq!(parts.iter().map(Bytes::len).collect::<Vec<_>>(), [1, 4096, 5, 4096, 4096]);
         assert_eq!(parts[1].as_ptr(), large.as_ptr());
         assert_eq!(parts[4].as_ptr(), large.as_ptr());
-        let expected = [b"\x01", &large[..], b"small", &[8; OWN_BUFFER_LEN_MIN], &large].concat();
+        let expected = [b"\x01", &large[..], b"small", &[8; PART_LEN_MIN], &large].concat();
         assert_eq!(joined(&parts), expected);
         assert!(chain.is_empty() && chain.take_parts().is_empty());
     }
@@ -188,13 +188,13 @@ mod tests {
     fn forgotten_part_leaves_the_rest() {
         let mut chain = Chain::default();
         chain.put_slice(b"before");
-        chain.put(Bytes::from(vec![1; OWN_BUFFER_LEN_MIN]));
+        chain.put(Bytes::from(vec![1; PART_LEN_MIN]));
         let mark = chain.mark();
         chain.put_slice(b"behind");
-        chain.put(Bytes::from(vec![2; OWN_BUFFER_LEN_MIN]));
+        chain.put(Bytes::from(vec![2; PART_LEN_MIN]));
         chain.truncate(mark);
-        assert_eq!(chain.len(), 6 + OWN_BUFFER_LEN_MIN);
+        assert_eq!(chain.len(), 6 + PART_LEN_MIN);
         chain.put_slice(b"!");
-        assert_eq!(joined(&chain.take_parts()), [b"before", &[1; OWN_BUFFER_LEN_MIN][..], b"!"].concat());
+        assert_eq!(joined(&chain.take_parts()), [b"before", &[1; PART_LEN_MIN][..], b"!"].concat());
     }
 }

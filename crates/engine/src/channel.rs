@@ -9,7 +9,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Instant;
 
 use crate::connection::{self, Connection, Keepalive};
-use crate::destination::{ConnectError, Destination, Wanted};
+use crate::destination::{ConnectError, Destination, DestinationSettings};
 use crate::executor::ExecutorOptions;
 use crate::grpc::compression::EncodingSet;
 use crate::grpc::request;
@@ -184,8 +184,8 @@ impl ChannelConfig {
     }
 
     /// Connection settings.
-    pub(crate) fn wanted(&self) -> Wanted<'_> {
-        Wanted {
+    pub(crate) fn destination_settings(&self) -> DestinationSettings<'_> {
+        DestinationSettings {
             authority: self.authority.as_deref(),
             user_agent: &self.user_agent,
             #[cfg(feature = "tls")]
@@ -226,7 +226,7 @@ impl Channel {
             user_agent,
             #[cfg(feature = "tls")]
             tls,
-        } = Destination::new(target, config.wanted())?;
+        } = Destination::new(target, config.destination_settings())?;
         let measure = ChannelMeasure::new(&config.measure, || target.canonical());
         let transport = config.transport();
         let service_config = config.service_config.as_deref().map(ServiceConfig::parse).transpose()?;

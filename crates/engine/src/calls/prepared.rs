@@ -163,7 +163,7 @@ impl Prepared {
         let status = if status.is_local() && status.code() == Code::DeadlineExceeded {
             phase = None;
             let position = reached.as_ref().and_then(|reached| reached.position);
-            Status::too_late(self.what_was_missing(position, channel))
+            Status::too_late(self.incomplete_step(position, channel))
         } else {
             status
         };
@@ -177,7 +177,7 @@ impl Prepared {
     }
 
     /// Describes the step that was incomplete when the deadline passed.
-    fn what_was_missing(&self, position: Option<CallPosition>, channel: &Channel) -> String {
+    fn incomplete_step(&self, position: Option<CallPosition>, channel: &Channel) -> String {
         match (self.progress.phase(), position) {
             (Phase::Unsent, _) => "it was not sent yet".to_owned(),
             (Phase::Connection, _) => match channel.lane_set().last_connect_error() {

@@ -227,7 +227,7 @@ impl State {
     }
 
     #[inline]
-    pub(super) fn tell_watcher(&mut self, now: Instant) {
+    pub(super) fn notify_watcher(&mut self, now: Instant) {
         if self.watcher.as_ref().is_some_and(|(from, _)| *from <= now) {
             let watcher = self.watcher.take().map(|(_, waker)| waker);
             self.deferred.wake(watcher);

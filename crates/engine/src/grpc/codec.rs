@@ -127,7 +127,7 @@ impl<'a> Envelope<'a> {
     }
 
     /// Stores the length of the message in `decompressed_len` when it is opened, if it was compressed.
-    pub(crate) fn telling(self, decompressed_len: &'a Cell<usize>) -> Self {
+    pub(crate) fn with_decompressed_len(self, decompressed_len: &'a Cell<usize>) -> Self {
         Self { decompressed_len: Some(decompressed_len), ..self }
     }
 

@@ -114,8 +114,10 @@ impl Encoding {
             #[cfg(feature = "zstd")]
             Encoding::Zstd => {
                 // A frame that declares too large a size is rejected before its window is allocated.
-                let said = zstd::zstd_safe::get_frame_content_size(message);
-                if said.is_ok_and(|said| said.is_some_and(|said| said > size_max as u64)) {
+                let declared_len = zstd::zstd_safe::get_frame_content_size(message);
+                if declared_len.is_ok_and(|declared_len| {
+                    declared_len.is_some_and(|declared_len| declared_len > size_max as u64)
+                }) {
                     return Err(DecompressError::TooLarge { size_max });
                 }
                 let mut decoder = zstd::stream::read::Decoder::with_buffer(message)

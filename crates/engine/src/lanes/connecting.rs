@@ -144,7 +144,7 @@ impl Connector {
 
     fn resolved(&self) {
         self.measure.resolved();
-        self.connection.watcher.tell(|| ConnectStep::Resolved);
+        self.connection.watcher.notify(|| ConnectStep::Resolved);
     }
 
     /// Counts an attempt to connect to one address.
@@ -193,13 +193,13 @@ async fn open<IO>(
 where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    options.watcher.tell(|| ConnectStep::Connected { peer: peer.clone() });
+    options.watcher.notify(|| ConnectStep::Connected { peer: peer.clone() });
     #[cfg(feature = "tls")]
     if let Some(tls) = &options.tls {
         step.set(Step::SHAKING_HANDS);
         let connected = tls.connect(io, BufferMemory::default()).await;
         let stream = connected.map_err(|error| Status::unavailable(format!("{peer}: {error}")))?;
-        options.watcher.tell(|| ConnectStep::Secured);
+        options.watcher.notify(|| ConnectStep::Secured);
         step.set(Step::SETTINGS_OVER_TLS);
         return speak(stream, peer, options, observer).await;
     }
@@ -250,12 +250,12 @@ where
     })
     .await?;
     abandoned.opened();
-    watcher.tell(|| ConnectStep::Ready);
+    watcher.notify(|| ConnectStep::Ready);
     maintenance.begin(&connection, &observer);
     Ok(connection)
 }
 
-/// Notifies the owner when a connection is over, even if the runtime drops the driver's task.
+/// Notifies the observer when a connection is over, even if the runtime drops the driver's task.
 struct LostAtEnd {
     observer: Observer,
     connection: Arc<Connection>,

@@ -26,7 +26,7 @@ pub(crate) struct ClientEndpoint {
     ok_trailers: HeaderCache<(), HEADERS_CACHED_MAX>,
     observer: Weak<dyn ConnectionObserver>,
     maintenance: Arc<Maintenance>,
-    /// The server's GOAWAY, until the owner is notified.
+    /// The server's GOAWAY, until the observer is notified.
     going_away: Option<GoingAway>,
     /// Number of the thread on which responses last arrived.
     thread: u32,

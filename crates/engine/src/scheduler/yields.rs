@@ -10,7 +10,7 @@
 use tokio::time::Instant;
 
 use super::heuristic::Heuristic;
-use super::tuning::{KEPT_BACK_MAX, TRUSTED};
+use super::tuning::{BATCH_DELAY_MAX, TRUSTED};
 
 /// Decision about a source's messages after it has returned `Poll::Pending`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +51,7 @@ impl Yields {
         };
         let now = now();
         let since = *self.since.get_or_insert(now);
-        if now.duration_since(since) < KEPT_BACK_MAX { pause } else { Pause::Send }
+        if now.duration_since(since) < BATCH_DELAY_MAX { pause } else { Pause::Send }
     }
 
     /// Notes that the source, polled again, had a message: it had yielded.
@@ -115,10 +115,10 @@ mod tests {
             }
         };
         check(true, Duration::ZERO, Pause::PollAgain);
-        check(false, KEPT_BACK_MAX / 2, Pause::Yield);
-        check(true, KEPT_BACK_MAX, Pause::Send);
-        check(false, KEPT_BACK_MAX * 5 / 2, Pause::Yield);
-        check(false, KEPT_BACK_MAX * 7 / 2, Pause::Send);
+        check(false, BATCH_DELAY_MAX / 2, Pause::Yield);
+        check(true, BATCH_DELAY_MAX, Pause::Send);
+        check(false, BATCH_DELAY_MAX * 5 / 2, Pause::Yield);
+        check(false, BATCH_DELAY_MAX * 7 / 2, Pause::Send);
     }
 
     #[test]

@@ -127,8 +127,8 @@ impl<H: UnaryHandler> Unary<H> {
         let mut reader = DecompressionReader::default();
         poll_fn(|cx| connection.decompression.poll_turn(&mut reader, cx)).await;
         let decompressed_len = Cell::new(0);
-        let request =
-            Envelope::new(Wire::Gathered(wire), route.head.encoding, size_max).telling(&decompressed_len);
+        let request = Envelope::new(Wire::Gathered(wire), route.head.encoding, size_max)
+            .with_decompressed_len(&decompressed_len);
         let shortened;
         let head = match route.head.timeout {
             None => &route.head,

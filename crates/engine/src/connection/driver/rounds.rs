@@ -192,7 +192,7 @@ where
             if self.work.is_due {
                 self.work.add_to(&mut state.load, self.polled_at);
             }
-            state.tell_watcher(self.polled_at);
+            state.notify_watcher(self.polled_at);
         }
         self.observed = ObservedState::of(&state);
         if self.output.is_empty() && (E::IS_CLIENT || self.has_settings) {
