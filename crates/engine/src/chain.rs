@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn large_bytes_are_kept_and_all_stands_in_order() {
+    fn large_parts_are_not_copied_and_order_is_kept() {
         let large = Bytes::from(vec![7; PART_LEN_MIN]);
         let mut chain = Chain::default();
         chain.put_u8(1);

@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn trickles_are_cut_and_slow_peers_are_not() {
+    fn trickling_peer_is_cut_off_and_slow_peer_is_not() {
         assert_eq!(cut_after(0, 1), Some(60));
         assert_eq!(cut_after(1, 10), Some(60));
         assert_eq!(cut_after(512, 1), Some(119), "half the rate, twice the time");

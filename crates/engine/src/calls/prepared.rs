@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_reset_behind_the_deadline_is_the_deadlines() {
+    async fn reset_after_deadline_is_deadline_exceeded() {
         let (short, long) = (Duration::from_millis(1), Duration::from_secs(60));
         check(short, 5 * short, Code::Cancelled, Code::DeadlineExceeded).await;
         check(short, 5 * short, Code::Unavailable, Code::Unavailable).await;

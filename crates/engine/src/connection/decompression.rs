@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_a_reader_that_stopped() {
+    fn stopped_reader_does_not_block_others() {
         let much = Some(DECOMPRESSED_AT_ONCE);
         assert_eq!(decompressed(4, 2, 5, much), [vec![0], vec![2], vec![3], vec![], vec![2]]);
         assert_eq!(decompressed(2, 1, 4, much), [vec![0], vec![1], vec![], vec![1]]);

@@ -491,14 +491,14 @@ mod tests {
     }
 
     #[test]
-    fn messages_come_through_however_they_are_cut_and_read() {
+    fn messages_are_intact_for_any_split_and_read() {
         for seed in 0..100 {
             check(seed, &[100_000, 0, 5, 70_000, 70_000, 70_000, 1, 32_763, 32_762, 200_000, 3]);
         }
     }
 
     #[test]
-    fn nothing_is_allocated_for_what_is_merely_declared() {
+    fn declared_length_allocates_nothing() {
         let mut http2 = http2::Connection::server(http2::Config::default(), Instant::now());
         let mut inbox = Inbox::new(usize::MAX);
         inbox.receive(&envelope::prefix(false, 1 << 30).unwrap(), STREAM, &mut http2).unwrap();
@@ -531,7 +531,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_of_a_new_stream_is_read_at_once() {
+    fn frame_of_new_stream_is_read_at_once() {
         const REST: usize = (64 << 10) - READ_AHEAD_LEN;
         // The prefix is left of the last frame.
         assert_eq!(lent(64 << 10, 64 << 10), [REST]);

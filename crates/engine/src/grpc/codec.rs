@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn one_message_alone() {
+    fn envelope_requires_exactly_one_message() {
         let check = |wire: &[u8], expected: Result<&[u8], (Code, &str)>| {
             let mut envelope = Envelope::new(Wire::Borrowed(wire), Encoding::Identity, 100);
             let outcome = envelope.open();

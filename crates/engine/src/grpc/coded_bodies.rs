@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn bodies_come_back_in_whatever_pieces_they_arrive() {
+    fn bodies_round_trip_in_any_pieces() {
         let mut seeded = Seeded(5);
         for encoding in Encoding::ALL {
             for _ in 0..20 {
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_of_its_encoding_is_refused() {
+    fn body_of_another_encoding_is_refused() {
         for encoding in Encoding::ALL.iter().filter(|encoding| encoding.compresses()) {
             let mut whole = Vec::new();
             encoding.compress(b"hello hello hello", &mut whole);

@@ -333,7 +333,7 @@ mod tests {
     use crate::status::Code;
 
     #[test]
-    fn messages_come_back_within_the_bound_only() {
+    fn messages_decompress_only_within_the_bound() {
         let check = |message: &[u8]| {
             for encoding in Encoding::ALL {
                 let mut out = b"before".to_vec();
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bomb_is_not_inflated() {
+    fn decompression_bomb_is_refused() {
         for encoding in compressing() {
             let mut bomb = Vec::new();
             encoding.compress(&vec![0; 32 << 20], &mut bomb);
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_compressed_message_is_corrupt() {
+    fn invalid_compressed_message_is_corrupt() {
         for encoding in compressing() {
             let mut whole = Vec::new();
             encoding.compress(b"hello hello hello", &mut whole);

@@ -517,7 +517,7 @@ mod tests {
     }
 
     #[test]
-    fn random_metadata_comes_back() {
+    fn random_metadata_round_trips() {
         for seed in 0..500 {
             let mut seeded = Seeded(seed);
             let mut sent = HeaderMap::new();

@@ -206,7 +206,7 @@ mod tests {
     const GRPC: (&str, &str) = ("content-type", "application/grpc");
 
     #[test]
-    fn requests_that_are_refused() {
+    fn invalid_requests_are_refused() {
         let check = |method: &str, list: &[(&str, &str)], expected: &str| {
             let refusal =
                 receive(Some(method.as_bytes()), EncodingSet::IDENTITY, fields(list).iter()).unwrap_err();
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_client_sends_is_what_a_server_reads() {
+    fn request_headers_round_trip() {
         let check = |shared: Option<Duration>,
                      own_timeout: Option<Duration>,
                      encoding: Encoding,
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plain_request_needs_no_room_of_its_own() {
+    fn plain_request_allocates_no_metadata() {
         let mut extra = FieldList::new();
         emit(None, Encoding::Identity, &HeaderMap::new(), 0, &mut extra).unwrap();
         assert!(extra.is_empty());

@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn statuses_come_back_and_keep_to_the_size() {
+    fn statuses_round_trip_within_the_size_limit() {
         for seed in 0..500_u64 {
             let mut seeded = Seeded(seed);
             let code = Code::from_number((seed % 17) as u32);

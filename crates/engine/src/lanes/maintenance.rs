@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_interval_doubles_when_a_server_says_so() {
+    fn interval_doubles_after_too_many_pings() {
         let maintenance = Maintenance::new(Some(Keepalive::every(Duration::from_secs(1))), None);
         let check = |code, debug: &[u8], seconds| {
             if permits_fewer_pings(code, debug) {

@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_not_be_sent_is_left_out() {
+    fn invalid_header_values_are_left_out() {
         let mut metadata = HeaderMap::new();
         let mut carrier = Carrier(&mut metadata);
         for (key, value) in [

@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn accepted_sockets_are_as_drivers_want_them() {
+    async fn accepted_sockets_have_driver_options() {
         let listener =
             Listener::bind(&ListenAddress::Tcp("127.0.0.1:0".to_owned()), Some(TcpKeepalive::default()))
                 .await

@@ -459,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_were_there_before_are_no_success() {
+    fn bytes_available_before_the_spin_are_no_success() {
         let (mut one, mut other) = two_beside_others();
         thread_poller::with_backoff(|backoff| backoff.next_skips = 8);
         assert!(one.tries_again());

@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn callers_go_once_where_there_are_several_threads() {
+    fn driver_yields_once_on_a_multi_threaded_runtime() {
         let turns = |runtime: &tokio::runtime::Runtime| {
             let _guard = runtime.enter();
             let mut callers = CallersFirst::default();

@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn source_that_never_yields_is_rarely_asked_twice() {
+    fn source_that_never_yields_is_rarely_polled_twice() {
         let (mut yields, now) = (Yields::default(), Instant::now());
         let mut polled_again_at = Vec::new();
         for pending in 0..300 {
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn source_that_yields_in_bursts_is_always_asked_twice() {
+    fn source_that_yields_in_bursts_is_always_polled_twice() {
         let (mut yields, now) = (Yields::default(), Instant::now());
         for _ in 0..100 {
             for _ in 0..3 {

@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_appended_is_taken_in_order_whatever_the_space() {
+    fn appended_bytes_are_consumed_in_order_for_any_space() {
         let check = |appended: &[usize], taken: &[usize]| {
             let mut buffer = Buffer::default();
             let (mut written, mut read) = (0_u8, 0_u8);
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_rests_holds_what_it_has_and_no_more() {
+    fn shrunk_buffer_holds_only_its_bytes() {
         let mut buffer = Buffer::default();
         buffer.space(1)[..3].copy_from_slice(b"abc");
         buffer.extend(3);

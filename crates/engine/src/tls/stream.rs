@@ -541,7 +541,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_write_takes_whole_slices_or_whole_records() {
+    fn write_takes_complete_slices_or_records() {
         let check = |slices: &[usize], expected: &[usize]| {
             let mut accepted = 0;
             let taken = slices.iter().map(|len| {
@@ -559,7 +559,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_record_tells_its_length() {
+    fn length_of_next_record_is_estimated() {
         assert_eq!(plain_len(&[23, 3, 3, 0x40, 0x11, 7]), RECORD_LEN);
         assert_eq!(plain_len(&[23, 3, 3, 0x40]), 0);
         assert_eq!(plain_len(&[23, 3, 3, 0, 1]), 0);

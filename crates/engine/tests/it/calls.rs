@@ -34,7 +34,7 @@ async fn unary_call_returns_its_message() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn many_unary_calls_at_once_are_answered_each() {
+async fn concurrent_unary_calls_all_get_responses() {
     let channel = channel(&Echo::default()).await;
     let call = |number: usize| {
         let channel = channel.clone();
@@ -102,7 +102,7 @@ async fn server_streaming_call_has_many_responses() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn bidi_streaming_call_answers_while_it_is_asked() {
+async fn bidi_streaming_call_responds_before_requests_end() {
     let channel = channel(&Echo::default()).await;
     let (requests, source) = mpsc::unbounded_channel();
     let mut responses = soon(chat(&channel, Receiver(source))).await.expect("a head");
@@ -119,7 +119,7 @@ async fn bidi_streaming_call_answers_while_it_is_asked() {
 
 /// The status arrives complete, from handlers that complete at once and from tasks.
 #[tokio::test(start_paused = true)]
-async fn status_arrives_whole() {
+async fn status_arrives_with_message_details_and_metadata() {
     let channel = channel(&Echo::default()).await;
     let check = |status: Status| {
         assert_eq!((status.code(), status.message()), (failure().code(), failure().message()));
@@ -136,7 +136,7 @@ async fn status_arrives_whole() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn panic_in_a_handler_is_internal_and_ends_its_call_alone() {
+async fn handler_panic_is_internal_and_ends_only_its_call() {
     let service = Echo::default();
     let channel = channel(&service).await;
     let mut other = soon(chat(&channel, {
@@ -168,7 +168,7 @@ async fn panic_in_a_handler_is_internal_and_ends_its_call_alone() {
 
 /// A handler that ends without a response resets the stream.
 #[tokio::test(start_paused = true)]
-async fn handler_without_an_answer_resets_the_stream() {
+async fn handler_without_response_resets_stream() {
     let channel = channel(&Echo::default()).await;
     let (order, options) = (fields(&[("x-order", "stop")]), CallOptions::default());
     let early = Method::new("/test.Echo/Early");
@@ -180,7 +180,7 @@ async fn handler_without_an_answer_resets_the_stream() {
 
 /// PROTOCOL-HTTP2: Response-Headers, Length-Prefixed-Message, Trailers, and nothing after them.
 #[tokio::test(start_paused = true)]
-async fn server_sends_head_message_and_trailers() {
+async fn server_sends_headers_message_and_trailers() {
     let mut peer = client_of(&Echo::default()).await;
     for (stream, message) in [(1, &b"x"[..]), (3, b"yield"), (5, b""), (7, b"size 10000")] {
         peer.headers(stream, false, REQUEST).message(stream, true, message);
@@ -218,7 +218,7 @@ async fn failure_without_a_message_is_trailers_only() {
 
 /// PROTOCOL-HTTP2: Request-Headers, and END_STREAM on the last DATA.
 #[tokio::test(start_paused = true)]
-async fn client_sends_head_and_messages() {
+async fn client_sends_headers_and_messages() {
     let (channel, mut peer, _accepted) = connected(&[]).await;
     let call = {
         let channel = channel.clone();

@@ -56,7 +56,7 @@ async fn dropped_call_ends_its_handler() {
 
 /// RFC 9113 §8.1: END_STREAM would mean that the request is complete; a cancelled call is reset with CANCEL.
 #[tokio::test(start_paused = true)]
-async fn cancelling_is_a_reset_and_no_end() {
+async fn cancelling_sends_reset_without_end_stream() {
     let (channel, mut peer, _accepted) = connected(&[]).await;
     let (requests, source) = mpsc::unbounded_channel();
     requests.send(raw("x")).expect("open");
@@ -82,7 +82,7 @@ async fn cancelling_is_a_reset_and_no_end() {
 
 /// A call reset in the read that started it does not run, whether complete or not.
 #[tokio::test(start_paused = true)]
-async fn call_that_is_reset_in_its_own_read_does_not_start() {
+async fn call_reset_in_the_same_read_does_not_start() {
     let service = Echo::default();
     let mut peer = client_of(&service).await;
     let streaming = request_at("/test.Echo/Chat");
@@ -105,7 +105,7 @@ async fn call_that_is_reset_in_its_own_read_does_not_start() {
 
 /// A reset ends the handler in any state and frees the stream, so more calls than the limit fit.
 #[tokio::test(start_paused = true)]
-async fn reset_ends_the_handler_wherever_it_stands() {
+async fn reset_ends_handler_at_any_point() {
     let service = Echo::default();
     let mut peer = client_of(&service).await;
     let (count, chat) = (request_at("/test.Echo/Count"), request_at("/test.Echo/Chat"));
@@ -200,7 +200,7 @@ async fn reset_becomes_a_status() {
 
 /// A handler that dropped its requests lets them pass; the call continues.
 #[tokio::test(start_paused = true)]
-async fn requests_that_nobody_reads_do_not_hold_up_the_call() {
+async fn unread_requests_do_not_block_the_call() {
     let service = Echo::default();
     let channel = Served::echo(&service).channel(|_| {}).await;
     let (requests, source) = mpsc::unbounded_channel();
@@ -249,7 +249,7 @@ impl StreamingHandler for ReadsOn {
 
 /// A task that outlives its call finds it cancelled, whether it was answered or dropped.
 #[tokio::test(start_paused = true)]
-async fn task_that_reads_on_finds_the_call_over() {
+async fn task_reading_after_the_end_gets_cancelled() {
     for answers in [false, true] {
         let (ended, mut codes) = mpsc::unbounded_channel();
         let handler = Handler::streaming(ReadsOn { answers, ended });
@@ -285,7 +285,7 @@ impl Source for Breaks {
 
 /// Requests that fail end their call with CANCEL, before and after the response headers.
 #[tokio::test(start_paused = true)]
-async fn requests_that_break_end_their_call() {
+async fn failing_request_stream_ends_its_call() {
     for (panics, has_head, code) in
         [(true, true, Code::Internal), (false, true, Code::DataLoss), (false, false, Code::DataLoss)]
     {

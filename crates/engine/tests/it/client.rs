@@ -202,7 +202,7 @@ async fn response_of_several_messages_or_none_fails_a_call_for_one() {
 
 /// RFC 9113 §8.1: informational headers precede the response and are ignored.
 #[tokio::test(start_paused = true)]
-async fn informational_heads_are_passed_over() {
+async fn informational_headers_are_skipped() {
     let outcomes = outcomes(|peer, stream| {
         peer.headers(stream, false, &[(":status", "103"), ("link", "x")]);
         peer.headers(stream, false, HEAD).message(stream, false, b"y").headers(stream, true, OK);
@@ -214,7 +214,7 @@ async fn informational_heads_are_passed_over() {
 
 /// A failure includes the metadata of headers that preceded it.
 #[tokio::test(start_paused = true)]
-async fn failure_has_the_metadata_of_head_and_trailers() {
+async fn failure_has_metadata_of_headers_and_trailers() {
     let (channel, mut peer, _accepted) = connected(&[]).await;
     let call = spawn_echo(&channel, "x");
     soon(peer.next_of(Kind::Data)).await;
@@ -228,7 +228,7 @@ async fn failure_has_the_metadata_of_head_and_trailers() {
 
 /// The headers of a stream are available before its first message, and messages as they arrive.
 #[tokio::test(start_paused = true)]
-async fn stream_gives_out_its_head_and_messages_as_they_come() {
+async fn stream_returns_headers_and_messages_as_they_arrive() {
     let (channel, mut peer, _accepted) = connected(&[]).await;
     let (requests, source) = mpsc::unbounded_channel();
     let call = tokio::spawn({
@@ -262,7 +262,7 @@ async fn stream_gives_out_its_head_and_messages_as_they_come() {
 
 /// A truncated message is an error, not an end.
 #[tokio::test(start_paused = true)]
-async fn message_that_is_cut_off_is_an_error() {
+async fn truncated_message_is_an_error() {
     check_failed(
         |peer, stream| {
             peer.headers(stream, false, HEAD)

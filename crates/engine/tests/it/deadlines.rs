@@ -59,7 +59,7 @@ async fn deadline_fires_on_the_server() {
 
 /// The deadline counts from the headers. A request that is complete only after it is rejected, and no handler starts.
 #[tokio::test(start_paused = true)]
-async fn request_that_is_whole_after_its_deadline_is_refused() {
+async fn request_completed_after_deadline_is_refused() {
     let check = async |pauses: [u64; 2], expected: u64, text: &str, starts: usize| {
         let echo = Echo::default();
         let mut peer = client_of(&echo).await;
@@ -83,7 +83,7 @@ async fn request_that_is_whole_after_its_deadline_is_refused() {
 
 /// A request that never completes ends at the next maintenance pass.
 #[tokio::test(start_paused = true)]
-async fn request_that_does_not_come_ends_with_its_deadline() {
+async fn incomplete_request_ends_at_its_deadline() {
     let echo = Echo::default();
     let mut peer = client_of(&echo).await;
     let started = Instant::now();
@@ -105,7 +105,7 @@ async fn deadline_of(call: JoinHandle<Result<Message, Status>>) -> String {
 
 /// The client ends a call in time in any state, and reports that state. A call with a stream is reset with CANCEL.
 #[tokio::test(start_paused = true)]
-async fn deadline_fires_on_the_client_and_says_what_was_missing() {
+async fn client_deadline_names_the_incomplete_step() {
     const TIME: Duration = Duration::from_secs(3);
     let check = async |call: JoinHandle<Result<Message, Status>>, text: &str| {
         let started = Instant::now();
@@ -146,7 +146,7 @@ async fn deadline_fires_on_the_client_and_says_what_was_missing() {
 
 /// The value of `grpc-timeout` has at most eight digits, and never exceeds the remaining time.
 #[tokio::test(start_paused = true)]
-async fn grpc_timeout_is_the_time_that_is_left() {
+async fn grpc_timeout_is_the_remaining_time() {
     let (channel, mut peer, _accepted) = connected(&[]).await;
     for (timeout, expected) in [
         (Duration::from_secs(10), "grpc-timeout: 10S\n"),
@@ -168,7 +168,7 @@ async fn grpc_timeout_is_the_time_that_is_left() {
 
 /// Streams: before their headers, between two messages, and with a single response.
 #[tokio::test(start_paused = true)]
-async fn deadline_of_a_stream_fires_wherever_it_stands() {
+async fn stream_deadline_fires_at_any_point() {
     let service = Echo::default();
     let channel = Served::echo(&service).channel(|_| {}).await;
     let options = within(Duration::from_secs(2));
@@ -216,7 +216,7 @@ async fn deadline_of_a_stream_fires_wherever_it_stands() {
 
 /// The caller gets DEADLINE_EXCEEDED even if the server's clock ends the call first.
 #[tokio::test(start_paused = true)]
-async fn reset_behind_the_deadline_is_the_deadline() {
+async fn reset_after_deadline_is_deadline_exceeded() {
     let (channel, mut peer, _accepted) = connected(&[]).await;
     let call = spawn_echo_with(&channel, raw("x"), within(Duration::from_secs(1)));
     soon(peer.next_of(Kind::Data)).await;
@@ -261,7 +261,7 @@ async fn deadline_fires_while_the_call_waits_for_room() {
 /// Each handler gets its own call's timeout, although identical header blocks are parsed once. The same holds for large
 /// requests, which are decoded in a task.
 #[tokio::test(start_paused = true)]
-async fn handler_is_told_the_time_of_its_call() {
+async fn handler_gets_timeout_of_its_call() {
     let large = raw(format!("timeout{}", " ".repeat(300_000)));
     let (some, other) = (Some(1_234_567), Some(2_345_678));
     for timeouts in [[None, some, other, other, Some(9_000_000), None], [some, None, other, None, some, None]]

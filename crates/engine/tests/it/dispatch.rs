@@ -67,7 +67,7 @@ async fn request_that_is_not_grpc_gets_an_http_status() {
 
 /// Non-gRPC requests free their streams, so there may be more of them than concurrent calls.
 #[tokio::test(start_paused = true)]
-async fn answered_requests_take_no_places() {
+async fn finished_requests_occupy_no_slots() {
     let mut peer = client_of(&Echo::default()).await;
     for (number, stream) in (0..2400).zip((1..).step_by(2)) {
         let head = match number % 3 {
@@ -183,7 +183,7 @@ async fn unary_request_without_its_one_message_fails() {
 
 /// Headers that differ only in the timeout are parsed once; each call has its own deadline.
 #[tokio::test(start_paused = true)]
-async fn calls_with_like_heads_have_their_own_deadlines() {
+async fn calls_with_similar_headers_have_their_own_deadlines() {
     let mut peer = client_of(&Echo::default()).await;
     let mut stream = 1;
     for _ in 0..10 {
@@ -212,7 +212,7 @@ async fn calls_with_like_heads_have_their_own_deadlines() {
 
 /// More header blocks than the cache holds each find their method.
 #[tokio::test(start_paused = true)]
-async fn calls_of_many_heads_find_their_methods() {
+async fn calls_with_many_header_blocks_find_their_methods() {
     let mut peer = client_of(&Echo::default()).await;
     let mut stream = 1;
     for round in 0..3 {

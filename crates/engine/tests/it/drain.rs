@@ -23,7 +23,7 @@ fn last_stream(goaway: &Frame) -> u32 {
 /// The first GOAWAY leaves room for requests in flight, the second names the last one. Later requests are not served,
 /// and the connection ends with the last call.
 #[tokio::test(start_paused = true)]
-async fn drain_serves_what_was_on_its_way_and_no_more() {
+async fn drain_serves_calls_in_flight_only() {
     let service = Echo::default();
     let served = Served::echo(&service);
     let mut peer = served.peer().await;
@@ -81,7 +81,7 @@ async fn client_that_ignores_goaway_does_not_use_up_the_grace() {
 
 /// A drain drops the handlers of calls that outlast the grace period, and the client receives the reason.
 #[tokio::test(start_paused = true)]
-async fn calls_under_way_have_the_grace_and_no_more() {
+async fn calls_in_progress_end_after_the_grace() {
     let service = Echo::default();
     let config = server_config(|config| config.shutdown_grace = Duration::from_secs(7));
     let served = Served::start(config, service.router());
@@ -106,7 +106,7 @@ async fn calls_under_way_have_the_grace_and_no_more() {
 
 /// Idle clients are disconnected at once, and new calls find no server.
 #[tokio::test(start_paused = true)]
-async fn idle_clients_are_let_go_at_once() {
+async fn idle_clients_are_disconnected_at_once() {
     let served = Served::echo(&Echo::default());
     let (one, other) = (served.channel(|_| {}).await, served.channel(|_| {}).await);
     soon(echo(&one, raw("x"))).await.expect("an answer");
@@ -120,7 +120,7 @@ async fn idle_clients_are_let_go_at_once() {
 
 /// `Draining` reports the drain to waiters before it starts and after.
 #[tokio::test(start_paused = true)]
-async fn drain_is_told_to_those_who_ask() {
+async fn drain_is_observable() {
     let config = server_config(|_| {});
     let draining = config.draining.clone();
     let served = Served::start(config, Echo::default().router());
@@ -138,7 +138,7 @@ async fn drain_is_told_to_those_who_ask() {
 
 /// A connection that opens during the drain gets GOAWAY at once.
 #[tokio::test(start_paused = true)]
-async fn connection_that_comes_while_draining_is_asked_to_go() {
+async fn connection_accepted_while_draining_gets_goaway() {
     let config = server_config(|_| {});
     soon(Served::start(config.clone(), Echo::default().router()).stop()).await.expect("no panic");
     // Another server with the same `Draining`.
@@ -148,7 +148,7 @@ async fn connection_that_comes_while_draining_is_asked_to_go() {
 
 /// A complete response that its client reads slowly is sent within the grace period.
 #[tokio::test(start_paused = true)]
-async fn slow_reader_gets_its_answer_within_the_grace() {
+async fn slow_reader_gets_response_within_grace() {
     let config = server_config(|config| config.shutdown_grace = Duration::from_secs(600));
     let served = Served::start(config, Echo::default().router());
     let mut peer = served.peer().await;
@@ -169,7 +169,7 @@ async fn slow_reader_gets_its_answer_within_the_grace() {
 
 /// RFC 9113 §3.4, §6.5.3: a client that does not acknowledge SETTINGS within ten seconds is disconnected.
 #[tokio::test(start_paused = true)]
-async fn client_that_says_nothing_is_let_go() {
+async fn silent_client_gets_settings_timeout() {
     let served = Served::echo(&Echo::default());
     let started = Instant::now();
     let mut silent = Peer::new(served.pipe());
@@ -183,7 +183,7 @@ async fn client_that_says_nothing_is_let_go() {
 
 /// After GOAWAY without an error, new calls use another connection; active ones finish where they are.
 #[tokio::test(start_paused = true)]
-async fn client_leaves_a_server_that_goes_away() {
+async fn client_disconnects_after_goaway() {
     let (channel, mut peer, mut accepted) = connected(&[]).await;
     let under_way = spawn_echo(&channel, "x");
     let stream = soon(peer.next_of(Kind::Data)).await.stream;

@@ -53,7 +53,7 @@ async fn early_response_is_followed_by_a_no_error_reset() {
 
 /// A complete request needs no reset, whatever the response.
 #[tokio::test(start_paused = true)]
-async fn response_to_a_whole_request_is_not_followed_by_a_reset() {
+async fn response_to_complete_request_is_not_followed_by_reset() {
     let mut peer = client_of(&Echo::default()).await;
     for (stream, path, answer) in [
         (1, "/test.Echo/Echo", &[HEADERS, DATA, END][..]),
@@ -99,7 +99,7 @@ async fn first_data(peer: &mut Peer) -> Frame {
 
 /// A client that gets the response before it has sent the whole message cancels the rest.
 #[tokio::test(start_paused = true)]
-async fn client_cancels_the_rest_of_a_request_that_is_answered() {
+async fn client_cancels_request_after_early_response() {
     let (channel, mut peer, _accepted) = connected(&[Setting::InitialWindowSize(10)]).await;
     let call = spawn_echo(&channel, "longer than the window");
     let data = first_data(&mut peer).await;
@@ -113,7 +113,7 @@ async fn client_cancels_the_rest_of_a_request_that_is_answered() {
 
 /// NO_ERROR after a complete response is no failure, for unary calls and streams.
 #[tokio::test(start_paused = true)]
-async fn no_error_behind_an_answer_is_success() {
+async fn no_error_reset_after_response_is_success() {
     let (channel, mut peer, _accepted) = connected(&[Setting::InitialWindowSize(10)]).await;
     let call = spawn_echo(&channel, "longer than the window");
     first_data(&mut peer).await;

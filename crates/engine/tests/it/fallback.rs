@@ -208,7 +208,7 @@ async fn answer_of(channel: &Channel, method: &str, path: &str, content_type: &'
 const GRPC: &str = "\0\0\0\0\u{4}grpc";
 
 #[tokio::test]
-async fn requests_that_are_not_grpc_go_beside() {
+async fn non_grpc_requests_go_to_the_fallback() {
     let target = serve(config(&Echo::default())).await;
     let channel = Channel::new(&target, ChannelConfig::default()).expect("a target");
     let check = async |method: &str, path: &str, content_type: &'static str, expected: &str| {
@@ -231,7 +231,7 @@ async fn requests_that_are_not_grpc_go_beside() {
 }
 
 #[tokio::test]
-async fn without_anything_beside_nothing_changes() {
+async fn without_fallback_non_grpc_requests_are_refused() {
     let target = serve(ServerConfig::default()).await;
     let channel = Channel::new(&target, ChannelConfig::default()).expect("a target");
     let answer = answer_of(&channel, "GET", "/", "text/plain").await;
@@ -244,7 +244,7 @@ async fn without_anything_beside_nothing_changes() {
 }
 
 #[tokio::test]
-async fn the_first_bytes_choose_the_protocol() {
+async fn first_bytes_choose_the_protocol() {
     let target = serve(config(&Echo::default())).await;
     let mut client = TcpStream::connect(&target).await.expect("a connection");
     client.write_all(b"GET").await.expect("it is taken");
@@ -264,7 +264,7 @@ async fn the_first_bytes_choose_the_protocol() {
 }
 
 #[tokio::test]
-async fn a_connection_that_does_not_begin_is_closed() {
+async fn connection_without_first_bytes_is_closed() {
     let mut config = config(&Echo::default());
     config.header_timeout = Duration::from_millis(50);
     let target = serve(config).await;
@@ -292,7 +292,7 @@ async fn begin(target: &str, first: &str) -> TcpStream {
 }
 
 #[tokio::test]
-async fn a_server_that_stops_asks_connections_of_http1_to_end() {
+async fn stopping_server_drains_http1_connections() {
     let echo = Echo::default();
     let mut config = config(&echo);
     config.shutdown_grace = Duration::from_millis(300);
@@ -314,7 +314,7 @@ async fn a_server_that_stops_asks_connections_of_http1_to_end() {
 }
 
 #[tokio::test]
-async fn idle_connections_of_http1_go_when_room_is_wanted() {
+async fn idle_http1_connections_make_room() {
     let mut config = config(&Echo::default());
     config.max_connections = Some(2);
     let target = serve(config).await;
@@ -328,7 +328,7 @@ async fn idle_connections_of_http1_go_when_room_is_wanted() {
 }
 
 #[tokio::test]
-async fn connections_of_http1_have_their_time() {
+async fn http1_connections_have_timeouts() {
     let mut config = config(&Echo::default());
     config.max_connection_idle = Some(Duration::from_millis(500));
     let target = serve(config).await;

@@ -113,7 +113,7 @@ async fn frame_that_is_too_large_or_forbidden_ends_the_call() {
 
 /// `grpc-status` and `grpc-message` are parsed whatever they contain.
 #[tokio::test(start_paused = true)]
-async fn malformed_status_is_taken_apart() {
+async fn malformed_status_is_parsed_as_far_as_possible() {
     let check = async |status: Say, code: Code, message: &str| check_told(status, code, message).await;
     let trailers: Say =
         |it| it.headers(1, true, &[HEAD, &[("grpc-status", "8"), ("grpc-message", "%")]].concat());

@@ -18,7 +18,7 @@ fn seconds(seconds: u64) -> Duration {
 
 /// PINGs detect a silent server; a call to a server that acknowledges them keeps waiting.
 #[tokio::test(start_paused = true)]
-async fn silent_server_is_found() {
+async fn silent_server_is_detected() {
     let keepalive = Keepalive::every(seconds(30)).timeout(seconds(5));
     let config = channel_config(|config| config.keepalive = Some(keepalive));
     let (channel, mut peer, _accepted) = connected_by(config, &[]).await;
@@ -63,7 +63,7 @@ async fn server_that_sends_gets_no_ping() {
 
 /// A client sends no PINGs without calls unless configured to.
 #[tokio::test(start_paused = true)]
-async fn idle_server_gets_no_ping_unless_asked_for() {
+async fn idle_server_is_pinged_only_if_configured() {
     let check = async |without_calls: bool| {
         let keepalive = Keepalive::every(seconds(10)).without_calls(without_calls);
         let config = channel_config(|config| config.keepalive = Some(keepalive));
@@ -101,7 +101,7 @@ async fn too_many_pings_double_the_interval() {
 
 /// A server closes connections with silent clients, with or without calls, and keeps those that respond.
 #[tokio::test(start_paused = true)]
-async fn silent_client_is_found() {
+async fn silent_client_is_detected() {
     let check = async |calls: usize| {
         let echo = Echo::default();
         let keepalive = Keepalive::every(seconds(10)).timeout(seconds(3));
@@ -125,7 +125,7 @@ async fn silent_client_is_found() {
 
 /// A connection at its maximum age gets GOAWAY, and is closed after its grace period.
 #[tokio::test(start_paused = true)]
-async fn old_connection_is_asked_to_go_and_cut_off() {
+async fn old_connection_gets_goaway_and_is_closed() {
     let config = server_config(|config| {
         config.max_connection_age = Some(seconds(100));
         config.max_connection_age_grace = Some(seconds(20));
@@ -144,7 +144,7 @@ async fn old_connection_is_asked_to_go_and_cut_off() {
 
 /// A connection without calls gets GOAWAY after `max_connection_idle`; one with a call does not.
 #[tokio::test(start_paused = true)]
-async fn idle_connection_is_asked_to_go() {
+async fn idle_connection_gets_goaway() {
     let config = server_config(|config| config.max_connection_idle = Some(seconds(60)));
     let mut peer = client_with(config, Echo::default().router()).await;
     peer.headers(1, false, REQUEST).message(1, true, b"sleep").send().await;

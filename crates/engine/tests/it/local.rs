@@ -65,7 +65,7 @@ async fn whole(mut stream: LocalStream) -> Result<(HeaderMap, Vec<Bytes>, Header
 const UNARY: &str = "/test.Echo/Echo";
 
 #[tokio::test(start_paused = true)]
-async fn unary_call_is_answered() {
+async fn unary_call_gets_a_response() {
     let calls = local(&Echo::default());
     let sent = head_of(&[("x-echo", "1"), ("x-trailer", "2")]);
     for message in ["x", "yield", ""] {
@@ -85,7 +85,7 @@ async fn unary_call_is_answered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn streams_are_answered() {
+async fn streams_get_responses() {
     let calls = local(&Echo::default());
     let check = async |method: &str, messages: &[&'static str], expected: &[&str]| {
         let sent = head_of(&[("x-echo", "1"), ("x-trailer", "2")]);
@@ -108,7 +108,7 @@ async fn streams_are_answered() {
 
 /// Both ways of calling work with all method types, if the number of messages fits.
 #[tokio::test(start_paused = true)]
-async fn number_of_messages_has_to_fit() {
+async fn wrong_number_of_messages_fails() {
     let calls = local(&Echo::default());
     let one = soon(calls.call_unary("/test.Echo/Count", &head(), Bytes::from_static(b"abc"))).await;
     assert_eq!(one.expect("an answer").message, "1 3");
@@ -242,7 +242,7 @@ async fn dropped_call_ends_its_handler() {
 
 /// Requests and responses alternate; the handler reads an error among the requests.
 #[tokio::test(start_paused = true)]
-async fn messages_go_back_and_forth() {
+async fn bidi_messages_alternate() {
     let calls = local(&Echo::default());
     let (sender, open) = mpsc::unbounded_channel();
     let mut stream = calls.call_stream("/test.Echo/Chat", head(), Requests(open));
@@ -281,7 +281,7 @@ impl Stream for Endless {
 
 /// A handler runs at most 64 KiB ahead of the reader of its responses, and continues when they are read.
 #[tokio::test(start_paused = true)]
-async fn answers_wait_for_their_reader() {
+async fn responses_wait_for_their_reader() {
     let taken = Arc::new(AtomicUsize::new(0));
     let requests = Endless(Arc::clone(&taken));
     let mut stream = local(&Echo::default()).call_stream("/test.Echo/Chat", head(), requests);

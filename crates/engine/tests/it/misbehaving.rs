@@ -111,7 +111,7 @@ async fn server_that_breaks_the_protocol_loses_its_calls() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn server_that_never_grants_window_holds_up_messages_alone() {
+async fn server_without_window_blocks_messages_only() {
     let (channel, mut peer, _accepted) = connected(&[]).await;
     // 65,535 bytes may be sent. Further data and other messages wait, but headers and resets do not.
     let large = tokio::spawn({
@@ -132,7 +132,7 @@ async fn server_that_never_grants_window_holds_up_messages_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn answer_before_a_hang_up_arrives() {
+async fn response_before_disconnect_arrives() {
     let (channel, mut peer, _accepted) = connected(&[]).await;
     // The client still has much unread data to write.
     let requests = items(vec![raw(vec![1; 30_000]); 2]);
@@ -168,7 +168,7 @@ async fn second_response_is_unimplemented() {
 
 /// Both sides honor the peer's limit on header lists (SETTINGS_MAX_HEADER_LIST_SIZE).
 #[tokio::test(start_paused = true)]
-async fn header_list_limit_is_kept_by_both() {
+async fn header_list_limit_is_respected_by_both_sides() {
     let (channel, mut peer, _accepted) = connected(&[Setting::MaxHeaderListSize(500)]).await;
     let call = async |value: usize| {
         let mut metadata = HeaderMap::new();

@@ -125,7 +125,7 @@ async fn requests_that_never_end_stay_near_the_budget() {
 
 /// A request that does not arrive ends on timeout, and so does a message of a stream.
 #[tokio::test(start_paused = true)]
-async fn request_that_does_not_come_ends() {
+async fn stalled_request_is_ended() {
     let check = async |path: &str, body: &[u8]| {
         let mut peer = client_of(&Echo::default()).await;
         peer.headers(1, false, &request_at(path)).data(1, false, body).send().await;
@@ -149,7 +149,7 @@ async fn request_that_does_not_come_ends() {
 
 /// A message gets an extra second for each KiB received.
 #[tokio::test(start_paused = true)]
-async fn request_that_comes_steadily_has_more_time() {
+async fn steady_request_gets_more_time() {
     let check = async |piece: usize, is_answered: bool| {
         let config = server_config(|config| config.request_timeout = Some(Duration::from_secs(5)));
         let mut peer = client_with(config, Echo::default().router()).await;
@@ -169,7 +169,7 @@ async fn request_that_comes_steadily_has_more_time() {
 
 /// While a request may not be sent because others of its connection go first, its clock stops.
 #[tokio::test(start_paused = true)]
-async fn request_that_has_to_wait_for_others_is_not_late() {
+async fn request_blocked_by_others_is_not_late() {
     let echo = Echo::default();
     let config = server_config(|config| {
         config.http2.buffer_budget = 64 << 10;
@@ -204,7 +204,7 @@ async fn request_that_has_to_wait_for_others_is_not_late() {
 
 /// An incomplete header block, or any incomplete frame except DATA, times out after ten seconds.
 #[tokio::test(start_paused = true)]
-async fn header_block_has_ten_seconds() {
+async fn header_block_times_out_after_ten_seconds() {
     let check = async |what: &str, begin: &dyn Fn(&mut Peer), more: &[u8]| {
         let mut peer = client_of(&Echo::default()).await;
         begin(&mut peer);
@@ -260,7 +260,7 @@ async fn unread_responses(set: impl FnOnce(&mut ServerConfig), is_late: bool) ->
 
 /// Unread responses keep further calls from starting; they start as responses are sent.
 #[tokio::test(start_paused = true)]
-async fn calls_wait_for_responses_to_leave() {
+async fn calls_wait_until_responses_are_sent() {
     let (mut peer, echo) = unread_responses(|_| {}, false).await;
     tokio::time::sleep(Duration::from_secs(2)).await;
     let at_once = echo.started();
@@ -278,7 +278,7 @@ async fn calls_wait_for_responses_to_leave() {
 
 /// A client that does not read its responses loses them on timeout.
 #[tokio::test(start_paused = true)]
-async fn response_that_nobody_takes_is_reset() {
+async fn unread_response_is_reset() {
     let (mut peer, _) =
         unread_responses(|config| config.reply_timeout = Some(Duration::from_secs(5)), false).await;
     // The connection's window does not block them.
@@ -292,7 +292,7 @@ async fn response_that_nobody_takes_is_reset() {
 
 /// Handlers that started before responses piled up wait. The connection is closed when no response is sent.
 #[tokio::test(start_paused = true)]
-async fn more_responses_than_the_budget_end_the_connection() {
+async fn responses_beyond_budget_end_the_connection() {
     let (mut peer, echo) = unread_responses(|_| {}, true).await;
     let began = Instant::now();
     let goaway = peer.next_of(Kind::GoAway).await;
@@ -305,7 +305,7 @@ async fn more_responses_than_the_budget_end_the_connection() {
 /// Metadata counts: 470 fields, each named by an index of one byte, take a hundred times as much memory. Unfinished
 /// calls hold it, and the connection with the most is closed.
 #[tokio::test(start_paused = true)]
-async fn metadata_counts_for_all_connections_together() {
+async fn metadata_counts_towards_the_server_budget() {
     let large = [REQUEST, &[("a", ""); 440]].concat();
     let check = async |head: &[(&str, &str)], calls: usize, is_ended: bool| {
         let config = server_config(|config| config.max_memory = Some(2 * MEBIBYTE));
@@ -324,7 +324,7 @@ async fn metadata_counts_for_all_connections_together() {
 
 /// Requests held by handlers count too, with their decompressed size.
 #[tokio::test(start_paused = true)]
-async fn requests_count_for_all_connections_together() {
+async fn requests_count_towards_the_server_budget() {
     let check = async |path: &str, envelope: &[u8], calls: usize, is_ended: bool| {
         let head = [&request_at(path)[..], &[("grpc-encoding", "gzip"), ("x-keep", "1")]].concat();
         let config = server_config(|config| config.max_memory = Some(2 * MEBIBYTE));
@@ -350,7 +350,7 @@ async fn requests_count_for_all_connections_together() {
 
 /// Header blocks with many indices are decoded a few at a time, and other connections run in between.
 #[tokio::test(start_paused = true)]
-async fn others_have_their_turn_between_large_heads() {
+async fn others_run_between_large_header_blocks() {
     let echo = Echo::default();
     let (near, far) = duplex(MEBIBYTE);
     tokio::spawn(server::serve_connection(server_config(|_| {}), echo.router(), far));

@@ -272,7 +272,7 @@ async fn read(body: RawBody) -> Result<(Vec<Bytes>, Option<HeaderMap>), Status> 
 const GRPC: &str = "application/grpc";
 
 #[tokio::test]
-async fn a_call_that_is_whole() {
+async fn complete_call_is_one_piece() {
     let channel = serve(Service::default()).await;
     for path in ["/ok", "/ok?again=1"] {
         let answer =
@@ -290,7 +290,7 @@ async fn a_call_that_is_whole() {
 }
 
 #[tokio::test]
-async fn all_fields_come_through() {
+async fn all_fields_are_passed_through() {
     let channel = serve(Service::default()).await;
     for own in [&["x-a"][..], &["x-a", "x-c", "x-d"]] {
         let mut asked = request("/more", GRPC, Pieces::of([b"\0\0\0\0\0"]));
@@ -321,7 +321,7 @@ fn frame(kind: u8, flags: u8, stream: u8, payload: &[u8]) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn a_request_is_whole_whose_head_comes_with_all_the_others() {
+async fn request_with_headers_and_body_in_one_read_is_complete() {
     const REQUESTS: usize = 8;
     let service = Service::default();
     let mut peer = TcpStream::connect(serve_at(service.clone()).await).await.expect("a connection");
@@ -372,7 +372,7 @@ async fn task_of(channel: &Channel, path: &str, fields: [&'static str; 2], body:
 }
 
 #[tokio::test]
-async fn what_takes_long_to_read_gets_a_task() {
+async fn slow_to_decode_request_gets_a_task() {
     const JSON: &str = "application/json";
     let channel = serve(Service::default()).await;
     let task = async |fields, body| task_of(&channel, "/task", fields, body).await;
@@ -386,7 +386,7 @@ async fn what_takes_long_to_read_gets_a_task() {
 }
 
 #[tokio::test]
-async fn what_keeps_the_processor_gets_tasks_and_what_does_not_stays() {
+async fn slow_handlers_get_tasks_and_quick_ones_do_not() {
     let channel = serve(Service::default()).await;
     let task = async |path| task_of(&channel, path, ["text/plain", ""], b"a").await;
     let connections = task("/task").await;
@@ -399,7 +399,7 @@ async fn what_keeps_the_processor_gets_tasks_and_what_does_not_stays() {
 }
 
 #[tokio::test]
-async fn what_is_not_grpc_comes_through_as_it_is() {
+async fn non_grpc_responses_are_passed_through() {
     let channel = serve(Service::default()).await;
     let mut get = request("/missing", "text/plain", Pieces::default());
     *get.method_mut() = Method::GET;
@@ -418,7 +418,7 @@ async fn what_is_not_grpc_comes_through_as_it_is() {
 }
 
 #[tokio::test]
-async fn bytes_are_passed_on_when_they_come() {
+async fn bytes_are_passed_on_as_they_arrive() {
     let channel = serve(Service::default()).await;
     let (sender, later) = mpsc::unbounded_channel();
     let mut asked = request("/echo", "text/plain", Pieces { ready: VecDeque::new(), later: Some(later) });
@@ -480,7 +480,7 @@ async fn messages_are_gathered() {
 }
 
 #[tokio::test]
-async fn small_messages_that_come_together_are_given_out_by_some_kib() {
+async fn small_messages_are_returned_in_pieces_of_some_kib() {
     let channel = serve(Service::default()).await;
     let expected: Vec<u8> = std::iter::repeat_n(1000, 300).chain([50_000, 9, 9]).flat_map(message).collect();
     // All of it is available when the body is first read.
@@ -498,12 +498,12 @@ async fn small_messages_that_come_together_are_given_out_by_some_kib() {
 }
 
 #[tokio::test]
-async fn a_message_that_is_too_large_to_gather_comes_in_pieces() {
+async fn message_too_large_to_gather_arrives_in_pieces() {
     check_messages(&[3, (16 << 20) + 1, 4, 5, 20 << 20], 1 << 20, false).await;
 }
 
 #[tokio::test]
-async fn what_is_no_message_is_passed_on() {
+async fn invalid_message_is_passed_on() {
     let channel = serve(Service::default()).await;
     for bytes in [&b"<html>"[..], b"abc", b"\0\0\0\0\x09half", b"\x02\0\0\0\x01x"] {
         for is_whole in [true, false] {
@@ -523,7 +523,7 @@ async fn what_is_no_message_is_passed_on() {
 }
 
 #[tokio::test]
-async fn a_body_that_fails_is_reset() {
+async fn failing_body_resets_the_stream() {
     let channel = serve(Service::default()).await;
     let outcome = match send(&channel, request("/fails", GRPC, Pieces::default())).await {
         Ok(answer) => read(answer.into_body()).await.map(|_| ()),
@@ -536,7 +536,7 @@ async fn a_body_that_fails_is_reset() {
 }
 
 #[tokio::test]
-async fn a_handler_that_panics_is_answered_for() {
+async fn panicking_handler_gives_an_internal_error() {
     let channel = serve(Service::default()).await;
     let answer = send(&channel, request("/panics", GRPC, Pieces::default())).await.expect("an answer");
     assert_eq!(
@@ -549,7 +549,7 @@ async fn a_handler_that_panics_is_answered_for() {
 }
 
 #[tokio::test]
-async fn a_call_that_is_given_up_ends_its_handler() {
+async fn abandoned_call_ends_its_handler() {
     let service = Service::default();
     let channel = serve(service.clone()).await;
     let (_sender, later) = mpsc::unbounded_channel();

@@ -79,7 +79,7 @@ async fn large_and_compressed_messages_are_not_at_hand() {
 
 /// The rest of a started message arrives with a later read.
 #[tokio::test(start_paused = true)]
-async fn message_that_has_begun_is_not_at_hand() {
+async fn incomplete_message_is_not_at_hand() {
     let (channel, mut peer, _accepted) = connected(&[]).await;
     let options = CallOptions::default();
     let call = tokio::spawn(async move { stream(&channel, &CHAT, items(vec![]), &options).await });
@@ -117,7 +117,7 @@ async fn lent_message_can_fail_the_call() {
 }
 
 #[tokio::test]
-async fn stream_that_never_was_on_a_wire_has_ended() {
+async fn detached_stream_has_ended() {
     let mut incoming = Incoming::detached();
     assert!(incoming.is_finished() && prefix(&mut incoming).await.is_none());
     none_at_hand(&mut incoming);

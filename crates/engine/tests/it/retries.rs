@@ -87,7 +87,7 @@ async fn refused_stream_is_sent_again_with_all_its_messages() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn stream_beyond_goaway_goes_elsewhere_and_goes_on() {
+async fn stream_beyond_goaway_continues_on_another_connection() {
     let (channel, mut peer, mut accepted) = connected(&[]).await;
     let (requests, source) = mpsc::unbounded_channel();
     let call = tokio::spawn(async move { chat(&channel, Receiver(source)).await });
@@ -217,7 +217,7 @@ async fn refused_unary_call_is_sent_again_once() {
 /// RFC 9113 §6.8: streams above the last one of GOAWAY were not processed. Unary calls on them move to the next
 /// connection; those at or below it finish where they are.
 #[tokio::test(start_paused = true)]
-async fn unary_call_beyond_goaway_goes_to_the_next_connection() {
+async fn unary_call_beyond_goaway_moves_to_next_connection() {
     let (channel, mut peer, mut accepted) = connected(&[]).await;
     let seen = spawn_echo(&channel, "seen");
     let (first, _) = next_request(&mut peer).await;

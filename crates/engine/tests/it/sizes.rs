@@ -66,7 +66,7 @@ async fn client_refuses_responses_that_are_too_large() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn client_sends_nothing_that_is_larger_than_it_may_send() {
+async fn client_refuses_to_send_too_large_messages() {
     for max in [100, 300_000] {
         let options = call_options(|options| options.max_encoding_message_size = max);
         check(called(&Echo::default(), max, &options).await, [Ok(max); 3]);
@@ -75,7 +75,7 @@ async fn client_sends_nothing_that_is_larger_than_it_may_send() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn server_sends_nothing_that_is_larger_than_it_may_send() {
+async fn server_refuses_to_send_too_large_messages() {
     for max in [100, 300_000] {
         let service = service(|options| options.max_encoding_message_size = max);
         let options = CallOptions::default();
@@ -86,7 +86,7 @@ async fn server_sends_nothing_that_is_larger_than_it_may_send() {
 
 /// The prefix suffices: the declared message is not awaited.
 #[tokio::test(start_paused = true)]
-async fn declared_size_is_enough_to_refuse() {
+async fn declared_size_alone_is_refused() {
     let mut peer = client_of(&Echo::default()).await;
     for (stream, path) in [(1, "/test.Echo/Echo"), (3, "/test.Echo/Count"), (5, "/test.Echo/Chat")] {
         peer.headers(stream, false, &request_at(path)).data(stream, false, b"\0\xff\xff\xff\xff");
@@ -152,7 +152,7 @@ async fn malformed_message_ends_its_call() {
 
 /// Each direction has its own `grpc-encoding`.
 #[tokio::test(start_paused = true)]
-async fn messages_are_compressed_as_asked() {
+async fn messages_are_compressed_as_configured() {
     let all: EncodingSet = EncodingSet::ALL;
     for encoding in Encoding::ALL.iter().copied() {
         for (send, accept) in [(Some(encoding), all), (None, all), (Some(encoding), EncodingSet::IDENTITY)] {
@@ -177,7 +177,7 @@ async fn messages_are_compressed_as_asked() {
 
 /// A server compresses only for clients that accept it and states the encoding. It lists the encodings that it accepts.
 #[tokio::test(start_paused = true)]
-async fn server_compresses_for_those_who_accept_it() {
+async fn server_compresses_for_accepting_clients() {
     let service = service(|options| {
         options.send_compressed = Some(Encoding::Gzip);
         options.accept_compressed = EncodingSet::IDENTITY.with(Encoding::Gzip);
@@ -212,7 +212,7 @@ async fn server_compresses_for_those_who_accept_it() {
 
 /// A client states its encoding and those it accepts.
 #[tokio::test(start_paused = true)]
-async fn client_says_how_it_compresses() {
+async fn client_states_its_encodings() {
     let (channel, mut peer, _accepted) = connected(&[]).await;
     let options = call_options(|options| {
         options.send_compressed = Some(Encoding::Gzip);

@@ -69,7 +69,7 @@ async fn new_call_does_not_change_the_order_of_those_that_wait() {
 
 /// A call that gives up while it waits leaves the queue; its wake-up passes to the next.
 #[tokio::test(start_paused = true)]
-async fn call_that_gives_up_leaves_the_queue() {
+async fn abandoned_call_leaves_the_queue() {
     let (channel, mut peer, _accepted) = connected(&[Setting::MaxConcurrentStreams(1)]).await;
     let first = spawn_echo(&channel, "first");
     until(|| in_flight(&channel) == 1).await;
@@ -110,7 +110,7 @@ async fn reset_stream_frees_a_turn() {
 
 /// When the server's SETTINGS permit more streams, waiting calls use them.
 #[tokio::test(start_paused = true)]
-async fn raised_limit_admits_those_who_wait() {
+async fn raised_limit_admits_waiting_calls() {
     let (channel, mut peer, _accepted) = connected(&[Setting::MaxConcurrentStreams(0)]).await;
     let calls = ["a", "b", "c"].map(|message| spawn_echo(&channel, message));
     until(|| channel.waiting() == 3).await;
@@ -127,7 +127,7 @@ async fn raised_limit_admits_those_who_wait() {
 
 /// Unsent header blocks are bounded: further calls wait until some have been sent.
 #[tokio::test(start_paused = true)]
-async fn calls_whose_heads_have_not_left_are_bounded() {
+async fn calls_with_unsent_headers_are_bounded() {
     let (channel, mut peer, _accepted) = connected(&[Setting::MaxConcurrentStreams(100_000)]).await;
     let calls: Vec<_> = (0..10_000).map(|_| spawn_echo(&channel, "x")).collect();
     tokio::time::sleep(Duration::from_secs(1)).await;
@@ -143,7 +143,7 @@ async fn calls_whose_heads_have_not_left_are_bounded() {
 
 /// On a server with one stream, many callers get all their responses.
 #[tokio::test(start_paused = true)]
-async fn everyone_has_a_turn() {
+async fn every_waiting_call_gets_a_turn() {
     let config = server_config(|config| config.http2.max_concurrent_streams = 1);
     let channel = Served::start(config, Echo::default().router()).channel(|_| {}).await;
     let callers: Vec<_> = (0..20)
