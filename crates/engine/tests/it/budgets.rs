@@ -22,8 +22,8 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::support::peer::Peer;
 use crate::support::{
-    Answered, BoxFuture, Message, Messages, NO_METADATA, Served, answer_of, client_with, request_at, routes,
-    server_config, soon,
+    BoxFuture, EchoResponse, Message, Messages, NO_METADATA, Served, client_with, request_at, response_of,
+    routes, server_config, soon,
 };
 
 const MEBIBYTE: usize = 1 << 20;
@@ -92,7 +92,7 @@ impl Sized {
 
 impl UnaryHandler for Sized {
     type Future = BoxFuture<Self::Output>;
-    type Output = Result<Answered, Status>;
+    type Output = Result<EchoResponse, Status>;
 
     fn start(&self, _: &RequestHead, mut request: Envelope<'_>) -> Result<Self::Future, Status> {
         let len = len_of(request.open()?.as_bytes());
@@ -102,12 +102,12 @@ impl UnaryHandler for Sized {
                 sleep(Duration::from_millis(1)).await;
             }
             let message = Tracked::message(len, &live);
-            Ok(Answered { metadata: HeaderMap::new(), message, trailers: None })
+            Ok(EchoResponse { metadata: HeaderMap::new(), message, trailers: None })
         }))
     }
 
     fn response(output: &Self::Output) -> Result<MessageResponse<'_, impl Encode>, Status> {
-        answer_of(output)
+        response_of(output)
     }
 }
 
@@ -276,11 +276,11 @@ async fn small_calls_continue_next_to_stalled_peers() {
         hoarders.push(served.calls("Later", MEBIBYTE, 1).await);
     }
     for stream in streams().skip(1).take(200) {
-        let asked = Instant::now();
+        let started_at = Instant::now();
         call(&mut honest, stream, "Later", 10);
         honest.send().await;
         while !soon(honest.next()).await.expect("a frame").end_stream {}
-        assert!(asked.elapsed() < Duration::from_secs(1), "{:?}", asked.elapsed());
+        assert!(started_at.elapsed() < Duration::from_secs(1), "{:?}", started_at.elapsed());
         sleep(Duration::from_millis(20)).await;
     }
     let mut closed = 0;
@@ -350,12 +350,12 @@ async fn reset_after(method: &str, len: u32, period: u64) -> Option<u64> {
         call(&mut peer, stream, method, MEBIBYTE);
     }
     peer.send().await;
-    let began = Instant::now();
-    while began.elapsed() < Duration::from_secs(1200) {
+    let started_at = Instant::now();
+    while started_at.elapsed() < Duration::from_secs(1200) {
         let reset = timeout(Duration::from_secs(period), peer.next_of(Kind::RstStream)).await;
         if let Ok(reset) = reset {
             assert_eq!(reset.code(), ErrorCode::Cancel);
-            return Some(began.elapsed().as_secs());
+            return Some(started_at.elapsed().as_secs());
         }
         for stream in streams().take(3) {
             peer.frame(Kind::WindowUpdate, Flags::NONE, stream, &len.to_be_bytes());
@@ -392,7 +392,7 @@ async fn three_calls_share_a_window() -> Peer {
 #[tokio::test(start_paused = true)]
 async fn connections_below_minimum_rate_are_closed() {
     let mut peer = three_calls_share_a_window().await;
-    let began = Instant::now();
+    let started_at = Instant::now();
     let goaway = loop {
         match timeout(Duration::from_secs(10), peer.next_of(Kind::GoAway)).await {
             Ok(goaway) => break goaway,
@@ -400,7 +400,7 @@ async fn connections_below_minimum_rate_are_closed() {
         }
     };
     assert_eq!(goaway.code(), ErrorCode::EnhanceYourCalm);
-    let took = began.elapsed().as_secs();
+    let took = started_at.elapsed().as_secs();
     assert!((60..75).contains(&took), "after {took} s");
 }
 
@@ -411,12 +411,12 @@ async fn unread_socket_is_closed_below_minimum_rate() {
     open(&mut peer);
     call(&mut peer, 1, "AtOnce", MEBIBYTE);
     peer.send().await;
-    let began = Instant::now();
+    let started_at = Instant::now();
     let mut byte = [0];
     loop {
         sleep(Duration::from_secs(10)).await;
         // A server that closed the connection leaves its output to be read.
-        let is_over = peer.io.write_all(b"").await.is_err() || began.elapsed() > Duration::from_secs(90);
+        let is_over = peer.io.write_all(b"").await.is_err() || started_at.elapsed() > Duration::from_secs(90);
         if is_over {
             break;
         }

@@ -104,11 +104,11 @@ async fn connection_with_occasional_calls_stays_open() {
     let target = start(|config| config.max_connections = Some(2)).await;
     let honest = connect(&target).await;
     let mut idle = idle_client(&target, ONE).await.expect("room");
-    soon(echo(&honest, raw("x"))).await.expect("an answer");
+    soon(echo(&honest, raw("x"))).await.expect("a response");
     assert!(idle_client(&target, ONE).await.is_none(), "there are two");
     let mut rest = Vec::new();
     soon(idle.read_to_end(&mut rest)).await.expect("the one that never called is ended");
-    soon(echo(&honest, raw("still here"))).await.expect("an answer");
+    soon(echo(&honest, raw("still here"))).await.expect("a response");
     assert_eq!(honest.lanes()[0].state, "READY");
 }
 

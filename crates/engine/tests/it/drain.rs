@@ -8,7 +8,7 @@ use thalweg_engine::http2::frame::{Flags, GoAway, Kind};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::support::peer::{Frame, HEAD, OK, Peer, REQUEST};
+use crate::support::peer::{Frame, OK, OK_HEADERS, Peer, REQUEST};
 use crate::support::{
     Echo, Receiver, Served, chat, client_with, connected, echo, in_flight, items, raw, request_at,
     server_config, settled, soon, spawn_echo, until,
@@ -35,8 +35,8 @@ async fn drain_serves_calls_in_flight_only() {
     let ping = soon(peer.next_of(Kind::Ping)).await;
     // This request was in flight.
     peer.headers(3, false, REQUEST).message(3, true, b"y").send().await;
-    let head = soon(peer.next_of(Kind::Headers)).await;
-    assert_eq!((head.stream, head.end_stream), (3, false));
+    let headers = soon(peer.next_of(Kind::Headers)).await;
+    assert_eq!((headers.stream, headers.end_stream), (3, false));
     peer.frame(Kind::Ping, Flags::ACK, 0, &ping.payload).send().await;
     assert_eq!(last_stream(&soon(peer.next_of(Kind::GoAway)).await), 3);
     assert_eq!(service.started(), 2);
@@ -88,7 +88,7 @@ async fn calls_in_progress_end_after_the_grace() {
     let channel = served.channel(|_| {}).await;
     let unary = spawn_echo(&channel, "sleep");
     let (requests, source) = mpsc::unbounded_channel();
-    let mut responses = soon(chat(&channel, Receiver(source))).await.expect("a head");
+    let mut responses = soon(chat(&channel, Receiver(source))).await.expect("headers");
     until(|| service.started() == 2).await;
     let stopping = served.stop();
     sleep(Duration::from_secs(6)).await;
@@ -109,7 +109,7 @@ async fn calls_in_progress_end_after_the_grace() {
 async fn idle_clients_are_disconnected_at_once() {
     let served = Served::echo(&Echo::default());
     let (one, other) = (served.channel(|_| {}).await, served.channel(|_| {}).await);
-    soon(echo(&one, raw("x"))).await.expect("an answer");
+    soon(echo(&one, raw("x"))).await.expect("a response");
     let took = soon(served.stop()).await.expect("no panic");
     assert!(took < Duration::from_secs(1), "{took:?}");
     for channel in [one, other] {
@@ -192,10 +192,14 @@ async fn client_disconnects_after_goaway() {
     let next_call = spawn_echo(&channel, "y");
     let mut next = Peer::server(soon(accepted.recv()).await.expect("it connects"), &[]).await;
     let other = soon(next.next_of(Kind::Data)).await.stream;
-    next.headers(other, false, HEAD).message(other, false, b"z").headers(other, true, OK).send().await;
-    assert_eq!(soon(next_call).await.expect("no panic").expect("an answer"), raw("z"));
-    peer.headers(stream, false, HEAD).message(stream, false, b"w").headers(stream, true, OK).send().await;
-    assert_eq!(soon(under_way).await.expect("no panic").expect("an answer"), raw("w"));
+    next.headers(other, false, OK_HEADERS).message(other, false, b"z").headers(other, true, OK).send().await;
+    assert_eq!(soon(next_call).await.expect("no panic").expect("a response"), raw("z"));
+    peer.headers(stream, false, OK_HEADERS)
+        .message(stream, false, b"w")
+        .headers(stream, true, OK)
+        .send()
+        .await;
+    assert_eq!(soon(under_way).await.expect("no panic").expect("a response"), raw("w"));
     // The last call has ended.
     soon(peer.rest()).await;
 }
@@ -225,10 +229,10 @@ async fn dropped_channel_closes_after_its_last_call() {
         responses.rest().await
     });
     let stream = soon(peer.next_of(Kind::Data)).await.stream;
-    peer.headers(stream, false, HEAD).send().await;
+    peer.headers(stream, false, OK_HEADERS).send().await;
     sleep(Duration::from_secs(5)).await;
     peer.message(stream, false, b"y").headers(stream, true, OK).send().await;
-    let (messages, _) = soon(call).await.expect("no panic").expect("an answer");
+    let (messages, _) = soon(call).await.expect("no panic").expect("a response");
     assert_eq!(messages, [raw("y")]);
     let frames = soon(peer.rest()).await;
     assert!(frames.iter().any(|frame| frame.kind == Kind::GoAway), "{frames:?}");

@@ -24,9 +24,9 @@ use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 
 /// A body that is available at once.
-struct Whole(Option<Bytes>);
+struct CompleteBody(Option<Bytes>);
 
-impl http_body::Body for Whole {
+impl http_body::Body for CompleteBody {
     type Data = Bytes;
     type Error = Status;
 
@@ -38,7 +38,7 @@ impl http_body::Body for Whole {
     }
 }
 
-impl OutgoingBody for Whole {
+impl OutgoingBody for CompleteBody {
     fn status(error: Status) -> Status {
         error
     }
@@ -50,14 +50,14 @@ struct Says;
 impl RawHandler for Says {
     type Head = ();
     type RequestBody = RawBody;
-    type Body = Whole;
-    type Future = std::future::Ready<Response<Whole>>;
+    type Body = CompleteBody;
+    type Future = std::future::Ready<Response<CompleteBody>>;
 
     fn read_head(&self, _: &RawHead<'_>) {}
 
     fn start(&self, head: &RawHead<'_>, (): &(), _: RawBody) -> Self::Future {
-        let said = format!("{} {} fallback", head.method, head.uri.path());
-        std::future::ready(Response::new(Whole(Some(said.into()))))
+        let text = format!("{} {} fallback", head.method, head.uri.path());
+        std::future::ready(Response::new(CompleteBody(Some(text.into()))))
     }
 }
 
@@ -183,12 +183,12 @@ async fn soon<F: Future>(future: F) -> F::Output {
     tokio::time::timeout(Duration::from_secs(20), future).await.expect("it takes no longer")
 }
 
-async fn answer_of(channel: &Channel, method: &str, path: &str, content_type: &'static str) -> String {
-    let mut request = Request::new(Whole(Some(Bytes::from_static(b"\0\0\0\0\0"))));
+async fn text_of(channel: &Channel, method: &str, path: &str, content_type: &'static str) -> String {
+    let mut request = Request::new(CompleteBody(Some(Bytes::from_static(b"\0\0\0\0\0"))));
     *request.method_mut() = method.parse().expect("a method");
     *request.uri_mut() = path.parse().expect("a path");
     request.headers_mut().insert("content-type", HeaderValue::from_static(content_type));
-    let mut body = soon(channel.raw(request, &CallOptions::default())).await.expect("an answer").into_body();
+    let mut body = soon(channel.raw(request, &CallOptions::default())).await.expect("a response").into_body();
     let mut text = Vec::new();
     if let Some((bytes, trailers)) = body.take_complete() {
         text.extend_from_slice(&bytes);
@@ -212,8 +212,8 @@ async fn non_grpc_requests_go_to_the_fallback() {
     let target = serve(config(&Echo::default())).await;
     let channel = Channel::new(&target, ChannelConfig::default()).expect("a target");
     let check = async |method: &str, path: &str, content_type: &'static str, expected: &str| {
-        let answer = answer_of(&channel, method, path, content_type).await;
-        assert_eq!(answer, expected, "{method} {path} as {content_type}");
+        let text = text_of(&channel, method, path, content_type).await;
+        assert_eq!(text, expected, "{method} {path} as {content_type}");
     };
     check("POST", "/a.B/Open", "application/grpc", GRPC).await;
     check("POST", "/a.B/Open", "application/grpc+proto", GRPC).await;
@@ -234,13 +234,13 @@ async fn non_grpc_requests_go_to_the_fallback() {
 async fn without_fallback_non_grpc_requests_are_refused() {
     let target = serve(ServerConfig::default()).await;
     let channel = Channel::new(&target, ChannelConfig::default()).expect("a target");
-    let answer = answer_of(&channel, "GET", "/", "text/plain").await;
-    assert!(answer.contains("gRPC server"), "{answer}");
+    let text = text_of(&channel, "GET", "/", "text/plain").await;
+    assert!(text.contains("gRPC server"), "{text}");
     let mut client = TcpStream::connect(&target).await.expect("a connection");
     // The server sends SETTINGS before it receives anything.
-    let mut head = [0; 9];
-    soon(client.read_exact(&mut head)).await.expect("a frame");
-    assert_eq!(head[3], 4);
+    let mut header = [0; 9];
+    soon(client.read_exact(&mut header)).await.expect("a frame");
+    assert_eq!(header[3], 4);
 }
 
 #[tokio::test]
@@ -255,12 +255,12 @@ async fn first_bytes_choose_the_protocol() {
     // A preface in pieces is HTTP/2; the server sends nothing before it is complete.
     let mut client = TcpStream::connect(&target).await.expect("a connection");
     client.write_all(b"PRI * HTTP/2.0\r\n\r\nS").await.expect("it is taken");
-    let mut head = [0; 9];
-    let early = tokio::time::timeout(Duration::from_millis(50), client.read(&mut head)).await;
+    let mut header = [0; 9];
+    let early = tokio::time::timeout(Duration::from_millis(50), client.read(&mut header)).await;
     assert!(early.is_err(), "{early:?}");
     client.write_all(b"M\r\n\r\n\0\0\0\x04\0\0\0\0\0").await.expect("it is taken");
-    soon(client.read_exact(&mut head)).await.expect("a frame");
-    assert_eq!(head[3], 4, "SETTINGS");
+    soon(client.read_exact(&mut header)).await.expect("a frame");
+    assert_eq!(header[3], 4, "SETTINGS");
 }
 
 #[tokio::test]

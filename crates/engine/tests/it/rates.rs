@@ -106,8 +106,8 @@ async fn requests_that_never_end_stay_near_the_budget() {
         while sender.send(&mut peer, *stream, left).await {}
         sender.take_in(&mut peer).await;
     }
-    let began = Instant::now();
-    while began.elapsed() < Duration::from_secs(2) {
+    let started_at = Instant::now();
+    while started_at.elapsed() < Duration::from_secs(2) {
         for (stream, left) in &mut left {
             while sender.send(&mut peer, *stream, left).await {}
         }
@@ -150,7 +150,7 @@ async fn stalled_request_is_ended() {
 /// A message gets an extra second for each KiB received.
 #[tokio::test(start_paused = true)]
 async fn steady_request_gets_more_time() {
-    let check = async |piece: usize, is_answered: bool| {
+    let check = async |piece: usize, succeeds: bool| {
         let config = server_config(|config| config.request_timeout = Some(Duration::from_secs(5)));
         let mut peer = client_with(config, Echo::default().router()).await;
         let message = envelope(&vec![7; 40 << 10]);
@@ -160,8 +160,8 @@ async fn steady_request_gets_more_time() {
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
         peer.data(1, true, b"").send().await;
-        let head = soon(peer.next_of(Kind::Headers)).await;
-        assert_eq!(head.end_stream, !is_answered, "{piece} B a second: {}", head.text());
+        let headers = soon(peer.next_of(Kind::Headers)).await;
+        assert_eq!(headers.end_stream, !succeeds, "{piece} B a second: {}", headers.text());
     };
     check(2 << 10, true).await;
     check(512, false).await;
@@ -205,11 +205,11 @@ async fn request_blocked_by_others_is_not_late() {
 /// An incomplete header block, or any incomplete frame except DATA, times out after ten seconds.
 #[tokio::test(start_paused = true)]
 async fn header_block_times_out_after_ten_seconds() {
-    let check = async |what: &str, begin: &dyn Fn(&mut Peer), more: &[u8]| {
+    let check = async |name: &str, begin: &dyn Fn(&mut Peer), more: &[u8]| {
         let mut peer = client_of(&Echo::default()).await;
         begin(&mut peer);
         peer.send().await;
-        let began = Instant::now();
+        let started_at = Instant::now();
         let goaway = loop {
             // It continues, a little each second.
             if peer.io.write_all(more).await.is_err() {
@@ -220,9 +220,9 @@ async fn header_block_times_out_after_ten_seconds() {
                 break goaway;
             }
         };
-        assert_eq!(goaway.code(), ErrorCode::EnhanceYourCalm, "{what}");
-        let took = began.elapsed().as_secs();
-        assert!((10..13).contains(&took), "{what}: {took} s");
+        assert_eq!(goaway.code(), ErrorCode::EnhanceYourCalm, "{name}");
+        let took = started_at.elapsed().as_secs();
+        assert!((10..13).contains(&took), "{name}: {took} s");
     };
     check(
         "half a HEADERS frame",
@@ -268,10 +268,10 @@ async fn calls_wait_until_responses_are_sent() {
     // The client reads everything, and all calls get a response.
     peer.frame(Kind::WindowUpdate, Flags::NONE, 0, &(1_u32 << 30).to_be_bytes());
     peer.settings(&[Setting::InitialWindowSize(2 << 20)]).send().await;
-    let mut answered = 0;
-    while answered < 100 {
+    let mut responses = 0;
+    while responses < 100 {
         let Frame { kind, end_stream, .. } = soon(peer.next()).await.expect("a frame");
-        answered += usize::from(kind == Kind::Headers && end_stream);
+        responses += usize::from(kind == Kind::Headers && end_stream);
     }
     assert_eq!(echo.started(), 100);
 }
@@ -283,10 +283,10 @@ async fn unread_response_is_reset() {
         unread_responses(|config| config.reply_timeout = Some(Duration::from_secs(5)), false).await;
     // The connection's window does not block them.
     peer.frame(Kind::WindowUpdate, Flags::NONE, 0, &(1_u32 << 30).to_be_bytes()).send().await;
-    let began = Instant::now();
+    let started_at = Instant::now();
     let reset = peer.next_of(Kind::RstStream).await;
     assert_eq!(reset.code(), ErrorCode::Cancel);
-    let took = began.elapsed().as_secs();
+    let took = started_at.elapsed().as_secs();
     assert!((5..8).contains(&took), "after {took} s");
 }
 
@@ -294,10 +294,10 @@ async fn unread_response_is_reset() {
 #[tokio::test(start_paused = true)]
 async fn responses_beyond_budget_end_the_connection() {
     let (mut peer, echo) = unread_responses(|_| {}, true).await;
-    let began = Instant::now();
+    let started_at = Instant::now();
     let goaway = peer.next_of(Kind::GoAway).await;
     assert_eq!(goaway.code(), ErrorCode::EnhanceYourCalm);
-    let took = began.elapsed().as_secs();
+    let took = started_at.elapsed().as_secs();
     assert!((20..24).contains(&took), "after {took} s");
     assert!(echo.started() > 50);
 }
@@ -307,14 +307,14 @@ async fn responses_beyond_budget_end_the_connection() {
 #[tokio::test(start_paused = true)]
 async fn metadata_counts_towards_the_server_budget() {
     let large = [REQUEST, &[("a", ""); 440]].concat();
-    let check = async |head: &[(&str, &str)], calls: usize, is_ended: bool| {
+    let check = async |headers: &[(&str, &str)], calls: usize, is_ended: bool| {
         let config = server_config(|config| config.max_memory = Some(2 * MEBIBYTE));
         let mut peer = client_with(config, Echo::default().router()).await;
         for stream in streams().take(calls) {
-            peer.headers(stream, false, head).send().await;
+            peer.headers(stream, false, headers).send().await;
         }
         let goaway = tokio::time::timeout(Duration::from_secs(4), peer.next_of(Kind::GoAway)).await;
-        assert_eq!(goaway.is_ok(), is_ended, "{calls} calls of {} fields", head.len());
+        assert_eq!(goaway.is_ok(), is_ended, "{calls} calls of {} fields", headers.len());
         assert!(goaway.is_err() || goaway.is_ok_and(|goaway| goaway.code() == ErrorCode::EnhanceYourCalm));
     };
     check(&large, 100, true).await;
@@ -326,11 +326,11 @@ async fn metadata_counts_towards_the_server_budget() {
 #[tokio::test(start_paused = true)]
 async fn requests_count_towards_the_server_budget() {
     let check = async |path: &str, envelope: &[u8], calls: usize, is_ended: bool| {
-        let head = [&request_at(path)[..], &[("grpc-encoding", "gzip"), ("x-keep", "1")]].concat();
+        let headers = [&request_at(path)[..], &[("grpc-encoding", "gzip"), ("x-keep", "1")]].concat();
         let config = server_config(|config| config.max_memory = Some(2 * MEBIBYTE));
         let mut peer = client_with(config, Echo::default().router()).await;
         for stream in streams().take(calls) {
-            peer.headers(stream, false, &head);
+            peer.headers(stream, false, &headers);
             for part in envelope.chunks(100_000) {
                 peer.data(stream, false, part).send().await;
             }
@@ -355,9 +355,9 @@ async fn others_run_between_large_header_blocks() {
     let (near, far) = duplex(MEBIBYTE);
     tokio::spawn(server::serve_connection(server_config(|_| {}), echo.router(), far));
     let mut peer = Peer::client(near).await;
-    let head = [REQUEST, &[("a", ""); 440]].concat();
+    let headers = [REQUEST, &[("a", ""); 440]].concat();
     for stream in streams().take(250) {
-        peer.headers_by(Indexing::Insert, stream, false, &head).message(stream, true, b"");
+        peer.headers_by(Indexing::Insert, stream, false, &headers).message(stream, true, b"");
     }
     assert!(peer.out.len() < 128 * 1024, "they come in one read: {}", peer.out.len());
     peer.send().await;
