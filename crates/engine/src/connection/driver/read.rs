@@ -94,7 +94,7 @@ where
             None => state.http2.release(stream, appended),
         }
         if appended > 0 {
-            let event = state.http2.data_placed(appended);
+            let event = state.http2.note_direct_data(appended);
             let event = event.unwrap_or(Event::Data { stream, tag, bytes: &[], start: 0, end_stream: false });
             self.endpoint.on_event(&mut state, &event, 0);
         }
