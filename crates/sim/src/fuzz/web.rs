@@ -307,7 +307,7 @@ fn reader(mode: u8) -> Box<dyn Messages> {
     match mode & 7 {
         0 | 1 => Box::new(EnvelopeReader::new(0, encoding, MESSAGE_SIZE_MAX)),
         2 | 3 => {
-            let headers = head("application/connect+proto", "connect-content-encoding");
+            let headers = headers_of("application/connect+proto", "connect-content-encoding");
             let accepts = EncodingSet::ALL;
             let started =
                 connect::read_response(StatusCode::OK, &headers, "proto", accepts, MESSAGE_SIZE_MAX);
@@ -315,7 +315,7 @@ fn reader(mode: u8) -> Box<dyn Messages> {
         }
         4 | 5 => Box::new(EnvelopeReader::new(0, encoding, MESSAGE_SIZE_MAX).with_text(mode & 1 == 1)),
         6 => {
-            let headers = head("application/grpc-web+proto", "grpc-encoding");
+            let headers = headers_of("application/grpc-web+proto", "grpc-encoding");
             let started = grpc_web::read_response(
                 StatusCode::OK,
                 &headers,
