@@ -23,7 +23,7 @@ use crate::grpc::compression::Encoding;
 use crate::measure::CallMeasure;
 use crate::status::Status;
 
-/// A streaming call during its handler, from a connection or [in-process](super::LocalCalls). It is answered once.
+/// A streaming call during its handler, from a connection or [in-process](super::LocalCalls). It gets one response.
 /// Dropping it without a response resets the call.
 pub struct StreamingCall {
     way: Way,
