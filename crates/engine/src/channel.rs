@@ -1,6 +1,6 @@
 //! A handle to a gRPC target, independent of the message types: [`Channel`].
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 use std::{fmt, io};
 
@@ -11,7 +11,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Instant;
 
 use crate::connection::{self, Connection, Keepalive};
-use crate::destination::{ConnectError, Destination, Wanted};
+use crate::destination::{ConnectError, Destination, DestinationSettings};
 use crate::endpoints::{BalancedConfig, Endpoints};
 use crate::executor::ExecutorOptions;
 use crate::grpc::compression::EncodingSet;
@@ -241,8 +241,8 @@ impl ChannelConfig {
     }
 
     /// Connection settings.
-    pub(crate) fn wanted(&self) -> Wanted<'_> {
-        Wanted {
+    pub(crate) fn destination_settings(&self) -> DestinationSettings<'_> {
+        DestinationSettings {
             authority: self.authority.as_deref(),
             user_agent: &self.user_agent,
             #[cfg(feature = "tls")]
@@ -283,7 +283,7 @@ impl Channel {
             user_agent,
             #[cfg(feature = "tls")]
             tls,
-        } = Destination::new(target, config.wanted())?;
+        } = Destination::new(target, config.destination_settings())?;
         let measure = ChannelMeasure::new(&config.measure, || target.canonical());
         let resolver = config.resolver(&target);
         let (transport, addresses) = (config.transport(), config.addresses(target, &resolver));

@@ -34,12 +34,12 @@ mod sweep;
 mod unlocked;
 
 pub(crate) use buffer_pool::{put as put_buffer, take as take_buffer};
-pub(crate) use decompression::Reader;
+pub(crate) use decompression::DecompressionReader;
 pub(crate) use driver::{Driver, Endpoint};
 pub(crate) use http1_state::{Http1Command, Http1InFlight};
 pub(crate) use inbox::Inbox;
 pub(crate) use incoming::LocalRequests;
-pub use incoming::{Incoming, Lent};
+pub use incoming::{Incoming, LentMessage};
 pub use keepalive::{Keepalive, KeepalivePolicy};
 pub(crate) use keepalive::{KeepaliveCheck, KeepaliveState, end_silent};
 pub(crate) use outgoing::{Outgoing, Single, put_encode_buffer, take_encode_buffer};

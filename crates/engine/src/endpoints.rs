@@ -116,7 +116,7 @@ impl Endpoints {
         }
     }
 
-    fn queue(&self) -> &StreamWaitQueue {
+    pub(crate) fn queue(&self) -> &StreamWaitQueue {
         &self.queue
     }
 

@@ -5,7 +5,6 @@
 
 #[cfg(feature = "opentelemetry")]
 mod call;
-mod called;
 #[cfg(feature = "opentelemetry")]
 mod client;
 #[cfg(feature = "opentelemetry")]
@@ -24,12 +23,13 @@ mod server_trace;
 mod setup;
 #[cfg(feature = "opentelemetry")]
 mod span;
+mod span_source;
 #[cfg(feature = "opentelemetry")]
 mod traces;
 #[cfg(feature = "opentelemetry")]
-mod unbegun;
+mod unstarted_call;
 
-pub(crate) use called::Called;
+pub(crate) use span_source::SpanSource;
 
 #[cfg(feature = "opentelemetry")]
 pub use {metrics::Metrics, traces::Traces};

@@ -3,7 +3,8 @@
 pub use crate::grpc::code::from_http_status;
 pub use crate::grpc::codec::{more_than_one_message, no_message};
 pub use crate::grpc::metadata::{
-    MetadataTooLarge, SENT_SIZE_MAX as METADATA_SIZE_MAX, is_written_by_transport, receive_foreign,
+    MetadataTooLarge, SENT_SIZE_MAX as METADATA_SIZE_MAX, is_written_by_transport,
+    receive_from_other_protocol,
 };
 pub use crate::grpc::request::{Refusal, emit as emit_request, receive as receive_request};
 pub use crate::grpc::response::{

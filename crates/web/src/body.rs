@@ -44,7 +44,7 @@ impl Body {
     }
 
     pub(crate) fn with_trailers(bytes: Bytes, trailers: Trailers) -> Self {
-        RawBody::whole(bytes, trailers).into()
+        RawBody::complete(bytes, trailers).into()
     }
 
     /// Wraps any body. Its errors should be a [`Status`] or have one as a source; others become INTERNAL.
@@ -95,7 +95,7 @@ impl Body {
     /// Takes the whole body if it is complete, leaving an empty one.
     pub(crate) fn take_whole(&mut self) -> Option<(Bytes, Trailers)> {
         match &mut self.0 {
-            BodySource::Raw(body) => body.take_whole(),
+            BodySource::Raw(body) => body.take_complete(),
             BodySource::Timed(_) | BodySource::Http1(_) | BodySource::Other(_) => None,
         }
     }
@@ -187,7 +187,7 @@ impl OutgoingBody for Body {
         error
     }
 
-    fn take_whole(&mut self) -> Option<(Bytes, Trailers)> {
+    fn take_complete(&mut self) -> Option<(Bytes, Trailers)> {
         self.take_whole()
     }
 }

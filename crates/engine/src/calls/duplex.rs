@@ -121,7 +121,7 @@ impl<S: Source + Send + 'static, R: ResponseReader> Duplex<S, R> {
         match self.sender.poll_send(cx) {
             Poll::Pending => {}
             Poll::Ready(SendOutcome::Done) => self.sending = Sending::Done,
-            Poll::Ready(SendOutcome::Gone) => self.sending = Sending::Stopped,
+            Poll::Ready(SendOutcome::StreamClosed) => self.sending = Sending::Stopped,
             Poll::Ready(SendOutcome::Failed(status)) => return Err(status),
         }
         Ok(())

@@ -163,7 +163,7 @@ impl Prepared {
         let status = if status.is_local() && status.code() == Code::DeadlineExceeded {
             phase = None;
             let position = reached.as_ref().and_then(|reached| reached.position);
-            Status::too_late(self.what_was_missing(position, channel))
+            Status::too_late(self.incomplete_step(position, channel))
         } else {
             status
         };
@@ -177,7 +177,7 @@ impl Prepared {
     }
 
     /// Describes the step that was incomplete when the deadline passed.
-    fn what_was_missing(&self, position: Option<CallPosition>, channel: &Channel) -> String {
+    fn incomplete_step(&self, position: Option<CallPosition>, channel: &Channel) -> String {
         match (self.progress.phase(), position) {
             (Phase::Unsent, _) => "it was not sent yet".to_owned(),
             (Phase::Connection, _) => match channel.endpoints().last_connect_error() {
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_reset_behind_the_deadline_is_the_deadlines() {
+    async fn reset_after_deadline_is_deadline_exceeded() {
         let (short, long) = (Duration::from_millis(1), Duration::from_secs(60));
         check(short, 5 * short, Code::Cancelled, Code::DeadlineExceeded).await;
         check(short, 5 * short, Code::Unavailable, Code::Unavailable).await;

@@ -38,7 +38,7 @@ impl Channel {
         let fixed_headers = self.raw_request_headers(&parts.method, path, &parts.headers);
         let call = Prepared::raw(self, &fixed_headers, &parts.headers);
         let gathers = fixed_headers.is_grpc() || raw::is_grpc(&parts.headers);
-        let body = match body.take_whole() {
+        let body = match body.take_complete() {
             Some((bytes, _)) => Ok(Piece(bytes)),
             None => Err(Some(Box::new(body))),
         };
@@ -69,7 +69,7 @@ impl<B: OutgoingBody> PendingRequest<B> {
             Err(status) => return Err(status.clone()),
         };
         let outcome = match body {
-            Ok(body) => send_whole(channel, call, body, *gathers, options).await,
+            Ok(body) => send_complete(channel, call, body, *gathers, options).await,
             Err(body) => match body.take() {
                 Some(body) => Box::pin(send_pieces(channel, call, body, *gathers, options)).await,
                 None => Err(Status::internal("the body was sent")),
@@ -92,8 +92,8 @@ async fn send_pieces<B: OutgoingBody>(
     options: &CallOptions,
 ) -> Result<Response<RawBody>, Status> {
     match poll_fn(|cx| Poll::Ready(Front::of(&mut *body, cx))).await {
-        Ok(Front::Whole(bytes, _)) => send_whole(channel, call, &Piece(bytes), gathers, options).await,
-        Ok(Front::Begun(pieces)) => {
+        Ok(Front::Complete(bytes, _)) => send_complete(channel, call, &Piece(bytes), gathers, options).await,
+        Ok(Front::Started(pieces)) => {
             let source = Pieces { first: pieces, body: Some(*body), trailers: Trailers::None };
             send_stream(channel, call, source, gathers, options).await
         }
@@ -124,7 +124,7 @@ impl AwaitedResponse for RawResponse {
     }
 }
 
-async fn send_whole(
+async fn send_complete(
     channel: &Channel,
     call: &Prepared,
     body: &Piece,
@@ -132,7 +132,7 @@ async fn send_whole(
     options: &CallOptions,
 ) -> Result<Response<RawBody>, Status> {
     match unary::attempts(channel, call, body, options, RawResponse { gathers }).await? {
-        Outcome::Done(arrived) => Ok(whole(arrived, call)),
+        Outcome::Done(arrived) => Ok(complete(arrived, call)),
         Outcome::Started(connection, key) => {
             let mut reader = Box::new(RawReader::of_response(connection, key, gathers, call.measure.clone()));
             let headers = poll_fn(|cx| reader.poll_headers(cx)).await.map_err(status_of)?;
@@ -159,7 +159,7 @@ async fn send_stream<B: OutgoingBody>(
 }
 
 /// Builds a response that arrived together with its end.
-fn whole(arrived: Arrived, call: &Prepared) -> Response<RawBody> {
+fn complete(arrived: Arrived, call: &Prepared) -> Response<RawBody> {
     let Arrived { headers, body, trailers } = arrived;
     let trailers = trailers.map_or(Trailers::GrpcOk, |fields| Trailers::of(*fields));
     call.measure.received_message(body.len(), false);
@@ -170,7 +170,7 @@ fn whole(arrived: Arrived, call: &Prepared) -> Response<RawBody> {
     if call.measure.is_some() {
         call.measure.end(trailers.code(headers.http_status, &headers.metadata));
     }
-    response(&headers, RawBody::whole(unary::into_bytes(body), trailers))
+    response(&headers, RawBody::complete(unary::into_bytes(body), trailers))
 }
 
 fn response(headers: &ResponseHeaders, body: RawBody) -> Response<RawBody> {

@@ -397,7 +397,7 @@ impl UnaryResponse {
             });
         }
         let wire = if body.capacity() <= POOLED_INBOX_CAPACITY_MAX {
-            Wire::Lent(body)
+            Wire::Borrowed(body)
         } else {
             Wire::Gathered(std::mem::take(body))
         };

@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn intervals_have_a_least() {
+    fn intervals_have_a_minimum() {
         let options = Keepalive::every(Duration::from_secs(1)).timeout(Duration::ZERO);
         let fitted = options.at_least(Keepalive::CLIENT_INTERVAL_MIN);
         assert_eq!((fitted.interval, fitted.timeout), (Duration::from_secs(10), Duration::from_secs(1)));

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use super::decompression::Reader;
+use super::decompression::DecompressionReader;
 use super::shared::Connection;
 use super::slot::SlotKey;
 
@@ -28,7 +28,7 @@ struct AccountedRequest {
     known: usize,
     /// Bytes reported in addition to `known`.
     reported: usize,
-    reader: Reader,
+    reader: DecompressionReader,
 }
 
 impl RequestAccounting {
@@ -44,7 +44,13 @@ impl RequestAccounting {
 
     fn new(connection: &Arc<Connection>, key: Option<SlotKey>, known: usize) -> Self {
         let connection = Arc::clone(connection);
-        Self(Some(AccountedRequest { connection, key, known, reported: 0, reader: Reader::default() }))
+        Self(Some(AccountedRequest {
+            connection,
+            key,
+            known,
+            reported: 0,
+            reader: DecompressionReader::default(),
+        }))
     }
 
     /// Returns whether the request is accounted for: more of it may arrive, or decoding takes long.
@@ -66,7 +72,7 @@ impl RequestAccounting {
     /// Waits until some of the request may be decoded. A task that decodes much yields to others on its thread.
     pub fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         match &mut self.0 {
-            Some(request) => request.connection.decompression.poll_may(&mut request.reader, cx),
+            Some(request) => request.connection.decompression.poll_turn(&mut request.reader, cx),
             None => Poll::Ready(()),
         }
     }

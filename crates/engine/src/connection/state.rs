@@ -52,7 +52,7 @@ pub(crate) struct State {
     /// When the driver's last poll began.
     pub(crate) polled_at: Instant,
     /// When the currently incomplete frame began.
-    pub(crate) frame_begun_at: Option<Instant>,
+    pub(crate) frame_started_at: Option<Instant>,
     /// Whether spare memory has been released and nothing has moved since.
     pub(crate) shrunk: bool,
     pub(super) last_sweep: Sweep,
@@ -158,7 +158,7 @@ impl State {
             deferred: Deferred::default(),
             activity: 0,
             polled_at: now,
-            frame_begun_at: None,
+            frame_started_at: None,
             shrunk: false,
             last_sweep: Sweep { activity: 0, generation: 0, idle_since: now, opened_at: None },
             load: Load::default(),
@@ -227,7 +227,7 @@ impl State {
     }
 
     #[inline]
-    pub(super) fn tell_watcher(&mut self, now: Instant) {
+    pub(super) fn notify_watcher(&mut self, now: Instant) {
         if self.watcher.as_ref().is_some_and(|(from, _)| *from <= now) {
             let watcher = self.watcher.take().map(|(_, waker)| waker);
             self.deferred.wake(watcher);

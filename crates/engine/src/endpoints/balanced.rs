@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 
 use super::control::{Control, EndpointFactory, Signals};
 use crate::connection::Connection;
-use crate::lanes::{Connector, FreeStream, LaneSet, LaneSetOwner, Lanes};
+use crate::lanes::{Connector, FreeStream, LaneSet, LaneSetObserver, Lanes};
 use crate::per_thread::PerThread;
 use crate::random::random_unit;
 use crate::resolver::Resolver;
@@ -79,7 +79,7 @@ impl Balanced {
     pub(super) fn new(lanes: Lanes, connector: Connector, config: BalancedConfig) -> Arc<Self> {
         let signals = Arc::new(Signals::default());
         Arc::new_cyclic(|weak: &Weak<Self>| {
-            let factory = EndpointFactory { lanes, connector, owner: weak.clone() };
+            let factory = EndpointFactory { lanes, connector, observer: weak.clone() };
             let control = Control::new(config, factory, Arc::clone(&signals));
             Self {
                 views: PerThread::new(ThreadView::new),
@@ -100,7 +100,7 @@ impl Balanced {
     }
 
     fn choose(&self, affinity: Option<u64>) -> Picked {
-        let own = self.views.own();
+        let own = self.views.current();
         // No lock is held while the picker runs, which may be the application's.
         let view = own.view();
         let in_flight = |at: usize| view.endpoints.get(at).map_or(0, |set| set.in_flight());
@@ -155,7 +155,7 @@ impl Balanced {
 
     /// Returns a connection that may have a free stream, of the least loaded endpoint.
     pub(super) fn with_free_stream(&self) -> FreeStream {
-        let view = self.views.own().view();
+        let view = self.views.current().view();
         let mut sets: Vec<_> = view.endpoints.iter().collect();
         sets.sort_by_cached_key(|set| set.in_flight());
         let mut best = FreeStream::NoLane;
@@ -170,11 +170,11 @@ impl Balanced {
     }
 
     pub(super) fn sets(&self) -> Vec<Arc<LaneSet>> {
-        self.views.own().view().endpoints.clone()
+        self.views.current().view().endpoints.clone()
     }
 
     pub(super) fn state(&self) -> ConnectivityState {
-        self.views.own().view().state
+        self.views.current().view().state
     }
 
     /// Returns why calls fail at the moment, if they do.
@@ -224,7 +224,7 @@ impl Balanced {
     }
 }
 
-impl LaneSetOwner for Balanced {
+impl LaneSetObserver for Balanced {
     fn changed(&self) {
         self.signals.endpoint_changed();
     }

@@ -44,6 +44,14 @@ struct Entry {
     state: ConnectivityState,
 }
 
+impl Entry {
+    fn view<'a>(&'a self, error: &'a Option<String>) -> EndpointView<'a> {
+        let mut view = EndpointView::new(self.id, &self.endpoint, self.state);
+        view.error = error.as_deref();
+        view
+    }
+}
+
 /// Wakes the control.
 #[derive(Debug, Default)]
 pub(super) struct Signals {
@@ -63,13 +71,13 @@ pub(super) struct EndpointFactory {
     pub(super) lanes: Lanes,
     /// Its addresses are replaced.
     pub(super) connector: Connector,
-    pub(super) owner: Weak<Balanced>,
+    pub(super) observer: Weak<Balanced>,
 }
 
 impl EndpointFactory {
     fn create(&self, endpoint: &Endpoint, endpoints: usize) -> Arc<LaneSet> {
         let connector = self.connector.to(AddressSource::Endpoint(endpoint.clone()));
-        LaneSet::new(&self.lanes.for_endpoint(endpoints), connector, Some(self.owner.clone() as _))
+        LaneSet::new(&self.lanes.for_endpoint(endpoints), connector, Some(self.observer.clone() as _))
     }
 }
 
@@ -103,7 +111,7 @@ impl Control {
     /// Returns the runtime for the task: one of the channel's own threads, or the caller's.
     pub(super) fn runtime(&self) -> Option<Handle> {
         match &self.factory.connector.connection.executor {
-            Some(executor) => Some(executor.seat().runtime),
+            Some(executor) => Some(executor.seat().runtime.clone()),
             None => Handle::try_current().ok(),
         }
     }
@@ -128,7 +136,8 @@ impl Control {
                 NextResolution::Idle => None,
             };
             let wake_at = [wake_at, resolve_at].into_iter().flatten().min();
-            match self.next_event(&mut resolution, wake_at).await {
+            let (signals, resolver) = (Arc::clone(&self.signals), Arc::clone(&self.resolver));
+            match next_event(&signals, &*resolver, self.version, &mut resolution, wake_at).await {
                 Event::EndpointChanged | Event::TimePassed => {}
                 Event::ResolverChanged => self.schedule.changed(),
                 Event::Resolved(outcome) => {
@@ -137,33 +146,6 @@ impl Control {
                     self.resolved(outcome);
                 }
             }
-        }
-    }
-
-    async fn next_event(
-        &self,
-        resolution: &mut Option<ResolutionTask>,
-        wake_at: Option<std::time::Instant>,
-    ) -> Event {
-        let is_resolving = resolution.is_some();
-        let resolved = async {
-            match resolution {
-                Some(resolution) => resolution.await,
-                None => pending().await,
-            }
-        };
-        let wake = async {
-            match wake_at {
-                Some(at) => sleep_until(Instant::from_std(at)).await,
-                None => pending().await,
-            }
-        };
-        tokio::select! {
-            biased;
-            outcome = resolved => Event::Resolved(outcome),
-            () = self.signals.changed.notified() => Event::EndpointChanged,
-            () = self.resolver.changed(self.version), if !is_resolving => Event::ResolverChanged,
-            () = wake => Event::TimePassed,
         }
     }
 
@@ -219,12 +201,8 @@ impl Control {
             let failed = state == ConnectivityState::TransientFailure;
             errors.push(if failed { entry.set.last_connect_error() } else { None });
         }
-        let with_error = |(entry, error): (&'_ Entry, &'_ Option<String>)| {
-            let mut view = EndpointView::new(entry.id, &entry.endpoint, entry.state);
-            view.error = error.as_deref();
-            view
-        };
-        let views: Vec<_> = self.entries.iter().zip(&errors).map(with_error).collect();
+        let views: Vec<_> =
+            self.entries.iter().zip(&errors).map(|(entry, error)| entry.view(error)).collect();
         let mut wake_at = None;
         let view = match &self.error {
             Some(error) if views.is_empty() => View {
@@ -251,5 +229,35 @@ impl Control {
         channel.publish(&view);
         channel.wake_queue(&self.factory.connector.connection.queue);
         wake_at
+    }
+}
+
+/// Waits for a reason to decide again. Not a method, so that the policy need not be `Sync`.
+async fn next_event(
+    signals: &Signals,
+    resolver: &dyn Resolver,
+    version: u64,
+    resolution: &mut Option<ResolutionTask>,
+    wake_at: Option<std::time::Instant>,
+) -> Event {
+    let is_resolving = resolution.is_some();
+    let resolved = async {
+        match resolution {
+            Some(resolution) => resolution.await,
+            None => pending().await,
+        }
+    };
+    let wake = async {
+        match wake_at {
+            Some(at) => sleep_until(Instant::from_std(at)).await,
+            None => pending().await,
+        }
+    };
+    tokio::select! {
+        biased;
+        outcome = resolved => Event::Resolved(outcome),
+        () = signals.changed.notified() => Event::EndpointChanged,
+        () = resolver.changed(version), if !is_resolving => Event::ResolverChanged,
+        () = wake => Event::TimePassed,
     }
 }

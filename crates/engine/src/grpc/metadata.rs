@@ -93,19 +93,22 @@ pub(crate) fn receive<'a>(fields: impl IntoIterator<Item = Field<'a>>) -> Result
 /// # Errors
 ///
 /// INTERNAL if a binary value is not Base64.
-pub fn receive_foreign(headers: &HeaderMap, is_left_out: impl Fn(&str) -> bool) -> Result<HeaderMap, Status> {
+pub fn receive_from_other_protocol(
+    headers: &HeaderMap,
+    is_left_out: impl Fn(&str) -> bool,
+) -> Result<HeaderMap, Status> {
     let mut received = Collector::default();
     for (name, value) in headers {
-        let told = name.as_str();
-        if is_of_one_hop(told) || is_read_by_transport(told.as_bytes()) || is_left_out(told) {
+        let name_text = name.as_str();
+        if is_of_one_hop(name_text) || is_read_by_transport(name_text.as_bytes()) || is_left_out(name_text) {
             continue;
         }
-        if !told.ends_with("-bin") {
+        if !name_text.ends_with("-bin") {
             received.append_value(name.clone(), Ok(value.clone()), value.is_sensitive())?;
             continue;
         }
         let indexing = if value.is_sensitive() { Indexing::Never } else { Indexing::Literal };
-        received.append(&Field { name: told.as_bytes(), value: value.as_bytes(), indexing })?;
+        received.append(&Field { name: name_text.as_bytes(), value: value.as_bytes(), indexing })?;
     }
     Ok(received.finish())
 }
@@ -417,12 +420,12 @@ mod tests {
     #[test]
     fn metadata_of_another_protocol() {
         let check = |headers: &[(&'static str, &str)], expected: Result<&[(&str, &str)], &str>| {
-            let received = receive_foreign(&metadata(headers), |name| name == "x-own");
-            let told = received.as_ref().map(|received| {
-                let told = received.iter().map(|(name, value)| (name.as_str(), value.to_str().unwrap()));
-                told.collect::<Vec<_>>()
+            let received = receive_from_other_protocol(&metadata(headers), |name| name == "x-own");
+            let fields = received.as_ref().map(|received| {
+                let fields = received.iter().map(|(name, value)| (name.as_str(), value.to_str().unwrap()));
+                fields.collect::<Vec<_>>()
             });
-            assert_eq!(told.as_deref().map_err(|status| status.message()), expected);
+            assert_eq!(fields.as_deref().map_err(|status| status.message()), expected);
         };
         check(&[], Ok(&[]));
         check(
@@ -514,7 +517,7 @@ mod tests {
     }
 
     #[test]
-    fn random_metadata_comes_back() {
+    fn random_metadata_round_trips() {
         for seed in 0..500 {
             let mut seeded = Seeded(seed);
             let mut sent = HeaderMap::new();

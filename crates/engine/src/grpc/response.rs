@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_server_sends_is_what_a_client_reads() {
+    fn response_headers_round_trip() {
         let mut fields = fixed_fields(EncodingSet::ALL, "");
         let mut metadata = HeaderMap::new();
         metadata.insert("x-a", "b".parse().unwrap());

@@ -16,7 +16,7 @@ use super::backoff::Backoff;
 use super::connect_step::{ConnectStep, StepWatcher};
 use super::endpoint::ClientEndpoint;
 use super::maintenance::Maintenance;
-use super::owner::ConnectionOwner;
+use super::observers::ConnectionObserver;
 use crate::connection::{Connection, Driver, StreamAdmission, StreamWaitQueue, poll_with_waker};
 use crate::executor::Executor;
 use crate::grpc::compression::EncodingSet;
@@ -84,8 +84,9 @@ impl<IO: AsyncRead + AsyncWrite + Unpin + Send> ByteStream for IO {}
 
 type DialCustom = dyn Fn(Option<&Address>) -> Dialing + Send + Sync;
 type Dialing = Pin<Box<dyn Future<Output = io::Result<Box<dyn ByteStream>>> + Send>>;
-type OpenCustom = dyn Fn(Option<&Address>, String, ConnectionOptions, Owner, Step) -> Opening + Send + Sync;
-type Owner = Weak<dyn ConnectionOwner>;
+type OpenCustom =
+    dyn Fn(Option<&Address>, String, ConnectionOptions, Observer, Step) -> Opening + Send + Sync;
+type Observer = Weak<dyn ConnectionObserver>;
 type Opening = Pin<Box<dyn Future<Output = Result<Arc<Connection>, Status>> + Send>>;
 
 impl Transport {
@@ -99,13 +100,13 @@ impl Transport {
         let connect = Arc::new(connect);
         let dialing = Arc::clone(&connect);
         let open: Arc<OpenCustom> =
-            Arc::new(move |address, peer, mut options: ConnectionOptions, owner, step| {
+            Arc::new(move |address, peer, mut options: ConnectionOptions, observer, step| {
                 // The cost of reading such a stream is unknown, so it is not busy-polled by default.
                 options.busy_poll.get_or_insert_default();
                 let connecting = connect(address);
                 Box::pin(async move {
                     let io = connecting.await.map_err(|error| refused(&peer, &error))?;
-                    open(io, peer, options, owner, &step).await
+                    open(io, peer, options, observer, &step).await
                 })
             });
         let dial: Arc<DialCustom> = Arc::new(move |address| {
@@ -149,26 +150,26 @@ impl Connector {
         }
     }
 
-    pub(super) async fn connect(&self, owner: &Owner) -> Result<Arc<Connection>, Status> {
+    pub(super) async fn connect(&self, observer: &Observer) -> Result<Arc<Connection>, Status> {
         let addresses = &self.addresses;
         if let Transport::Custom { open, takes_address: false, .. } = &self.transport {
             let step = Step::default();
             let target = addresses.target.to_string();
-            let opening = open(None, target, self.connection.clone(), owner.clone(), step.clone());
+            let opening = open(None, target, self.connection.clone(), observer.clone(), step.clone());
             let outcome = timeout(addresses.timeout, opening).await;
             let outcome =
                 outcome.unwrap_or_else(|_| Err(addresses.timed_out(&step.missing(&"the other end"))));
             return self.measured(outcome);
         }
         let attempt =
-            |address: Address, step: Step| async move { self.connect_to(&address, owner, step).await };
+            |address: Address, step: Step| async move { self.connect_to(&address, observer, step).await };
         let tcp = self.transport.tcp();
         addresses.first_to_connect(tcp, attempt, || self.resolved(), |outcome| self.measured(outcome)).await
     }
 
     fn resolved(&self) {
         self.measure.resolved();
-        self.connection.watcher.tell(|| ConnectStep::Resolved);
+        self.connection.watcher.notify(|| ConnectStep::Resolved);
     }
 
     /// Counts an attempt to connect to one address.
@@ -183,14 +184,14 @@ impl Connector {
     async fn connect_to(
         &self,
         address: &Address,
-        owner: &Owner,
+        observer: &Observer,
         step: Step,
     ) -> Result<Arc<Connection>, Status> {
         let (peer, options) = (address.to_string(), self.connection.clone());
         let tcp = match &self.transport {
             Transport::Sockets(tcp) => tcp,
             Transport::Custom { open, .. } => {
-                return open(Some(address), peer, options, owner.clone(), step).await;
+                return open(Some(address), peer, options, observer.clone(), step).await;
             }
         };
         let connected = async {
@@ -203,7 +204,7 @@ impl Connector {
         };
         let (socket, round_trip) = connected.await.map_err(|error| refused(address, &error))?;
         step.set(Step::CONNECTED);
-        let connection = open(socket, peer, options, owner.clone(), &step).await?;
+        let connection = open(socket, peer, options, observer.clone(), &step).await?;
         if let Some(round_trip) = round_trip {
             connection.set_round_trip(round_trip);
         }
@@ -216,24 +217,24 @@ async fn open<IO>(
     io: IO,
     peer: String,
     options: ConnectionOptions,
-    owner: Owner,
+    observer: Observer,
     step: &Step,
 ) -> Result<Arc<Connection>, Status>
 where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    options.watcher.tell(|| ConnectStep::Connected { peer: peer.clone() });
+    options.watcher.notify(|| ConnectStep::Connected { peer: peer.clone() });
     #[cfg(feature = "tls")]
     if let Some(tls) = &options.tls {
         step.set(Step::SHAKING_HANDS);
         let connected = tls.connect(io, BufferMemory::default()).await;
         let stream = connected.map_err(|error| Status::unavailable(format!("{peer}: {error}")))?;
-        options.watcher.tell(|| ConnectStep::Secured);
+        options.watcher.notify(|| ConnectStep::Secured);
         step.set(Step::SETTINGS_OVER_TLS);
-        return speak(stream, peer, options, owner).await;
+        return speak(stream, peer, options, observer).await;
     }
     step.set(Step::SETTINGS);
-    speak(io, peer, options, owner).await
+    speak(io, peer, options, observer).await
 }
 
 /// Starts HTTP/2 on a byte stream, and waits for the server's SETTINGS: only they prove that there is a server behind
@@ -242,7 +243,7 @@ async fn speak<IO>(
     io: IO,
     peer: String,
     options: ConnectionOptions,
-    owner: Owner,
+    observer: Observer,
 ) -> Result<Arc<Connection>, Status>
 where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -251,12 +252,12 @@ where
     let http2 = thalweg_http2::Connection::client(http2, Instant::now().into_std());
     let connection = Connection::new(http2, peer, Some(Arc::new(StreamAdmission::new(queue))));
     connection.set_target(target);
-    if let Some(owner) = owner.upgrade() {
-        owner.opened(&connection);
+    if let Some(observer) = observer.upgrade() {
+        observer.opened(&connection);
     }
-    let endpoint = ClientEndpoint::new(EncodingSet::ALL, owner.clone(), Arc::clone(&maintenance));
+    let endpoint = ClientEndpoint::new(EncodingSet::ALL, observer.clone(), Arc::clone(&maintenance));
     let driver = Driver::new(io, endpoint, Arc::clone(&connection), busy_poll);
-    let ended = LostAtEnd { owner: owner.clone(), connection: Arc::clone(&connection) };
+    let ended = LostAtEnd { observer: observer.clone(), connection: Arc::clone(&connection) };
     tokio::spawn(async move {
         driver.await;
         drop(ended);
@@ -279,23 +280,23 @@ where
     })
     .await?;
     abandoned.opened();
-    watcher.tell(|| ConnectStep::Ready);
-    maintenance.begin(&connection, &owner);
+    watcher.notify(|| ConnectStep::Ready);
+    maintenance.begin(&connection, &observer);
     Ok(connection)
 }
 
-/// Notifies the owner when a connection is over, even if the runtime drops the driver's task.
+/// Notifies the observer when a connection is over, even if the runtime drops the driver's task.
 struct LostAtEnd {
-    owner: Owner,
+    observer: Observer,
     connection: Arc<Connection>,
 }
 
 impl Drop for LostAtEnd {
     fn drop(&mut self) {
         self.connection.measure.disconnected();
-        if let Some(owner) = self.owner.upgrade() {
-            owner.over(&self.connection);
-            owner.lost(&self.connection);
+        if let Some(observer) = self.observer.upgrade() {
+            observer.ended(&self.connection);
+            observer.lost(&self.connection);
         }
     }
 }

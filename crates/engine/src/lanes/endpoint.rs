@@ -7,7 +7,7 @@ use thalweg_http2::{ErrorCode, Event, ResetCause, ResetReason, StreamId};
 use tokio::time::Instant;
 
 use super::maintenance::{self, Maintenance};
-use super::owner::ConnectionOwner;
+use super::observers::ConnectionObserver;
 use crate::connection::{Connection, End, Endpoint, SlotKey, State, WakesOn};
 use crate::grpc::code;
 use crate::grpc::compression::EncodingSet;
@@ -24,9 +24,9 @@ pub(crate) struct ClientEndpoint {
     raw_headers: HeaderCache<Arc<ResponseHeaders>, HEADERS_CACHED_MAX>,
     /// Trailers that consist of `grpc-status: 0`.
     ok_trailers: HeaderCache<(), HEADERS_CACHED_MAX>,
-    owner: Weak<dyn ConnectionOwner>,
+    observer: Weak<dyn ConnectionObserver>,
     maintenance: Arc<Maintenance>,
-    /// The server's GOAWAY, until the owner is notified.
+    /// The server's GOAWAY, until the observer is notified.
     going_away: Option<GoingAway>,
     /// Number of the thread on which responses last arrived.
     thread: u32,
@@ -44,7 +44,7 @@ struct GoingAway {
 impl ClientEndpoint {
     pub(crate) fn new(
         accepts: EncodingSet,
-        owner: Weak<dyn ConnectionOwner>,
+        observer: Weak<dyn ConnectionObserver>,
         maintenance: Arc<Maintenance>,
     ) -> Self {
         Self {
@@ -52,7 +52,7 @@ impl ClientEndpoint {
             headers: HeaderCache::default(),
             raw_headers: HeaderCache::default(),
             ok_trailers: HeaderCache::default(),
-            owner,
+            observer,
             maintenance,
             going_away: None,
             thread: 0,
@@ -177,7 +177,7 @@ impl ClientEndpoint {
             }
             _ => return self.on_parts(state, key, stream, bytes),
         }
-        if let Err(error) = slot.inbox.receive_whole(bytes, stream, http2) {
+        if let Err(error) = slot.inbox.receive_last(bytes, stream, http2) {
             return fail(state, key, error.into());
         }
         slot.end(End::Complete(Ok(None)));
@@ -249,8 +249,8 @@ impl Endpoint for ClientEndpoint {
         let thread = thread_number();
         if thread != self.thread {
             self.thread = thread;
-            if let Some(owner) = self.owner.upgrade() {
-                owner.responses_moved_to(thread);
+            if let Some(observer) = self.observer.upgrade() {
+                observer.responses_moved_to(thread);
             }
         }
         let Some(GoingAway { code, permits_fewer_pings }) = self.going_away.take() else { return };
@@ -259,8 +259,8 @@ impl Endpoint for ClientEndpoint {
         }
         connection.measure.note_going_away(code);
         connection.measure.disconnected();
-        if let Some(owner) = self.owner.upgrade() {
-            owner.lost(connection);
+        if let Some(observer) = self.observer.upgrade() {
+            observer.lost(connection);
         }
     }
 }
@@ -271,8 +271,8 @@ fn on_data(state: &mut State, key: SlotKey, stream: StreamId, bytes: &[u8], end_
         return;
     };
     match slot.inbox.receive(bytes, slot.stream, http2) {
-        Ok(is_whole) if slot.is_streaming_call() => {
-            if is_whole {
+        Ok(is_complete) if slot.is_streaming_call() => {
+            if is_complete {
                 deferred.wake(slot.receiver.take());
             }
             state.load.completed += 1;

@@ -20,7 +20,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
 
 use super::connecting::Connector;
-use super::owner::{ConnectionOwner, LaneOwner};
+use super::observers::{ConnectionObserver, LaneObserver};
 use crate::connection::Connection;
 use crate::executor::Seat;
 use crate::registry;
@@ -36,7 +36,7 @@ pub(crate) struct Lane {
     pub(crate) reason: String,
     pub(crate) opened_at: Instant,
     /// The set that the lane belongs to.
-    owner: Weak<dyn LaneOwner>,
+    observer: Weak<dyn LaneObserver>,
     connector: Arc<Connector>,
     /// Thread of its connection, if not the caller's.
     seat: Option<Seat>,
@@ -56,7 +56,7 @@ pub(crate) struct Lane {
 #[derive(Debug, Default)]
 struct Carried {
     /// Connections that are not over, in the order of their opening.
-    by: Vec<Arc<Connection>>,
+    connections: Vec<Arc<Connection>>,
     /// Calls of connections that are over.
     calls: Counts,
 }
@@ -68,15 +68,15 @@ struct Outage {
     /// Failures counted by the backoff.
     failures_of_backoff: u32,
     /// Time of the first failure, and the reason of the last one.
-    begun: Option<(Instant, Status)>,
+    failing_since: Option<(Instant, Status)>,
 }
 
 impl Outage {
     fn note_failure(&mut self, status: &Status) {
         self.failures = self.failures.saturating_add(1);
         self.failures_of_backoff = self.failures_of_backoff.saturating_add(1);
-        let since = self.begun.take().map_or_else(Instant::now, |(since, _)| since);
-        self.begun = Some((since, status.clone()));
+        let since = self.failing_since.take().map_or_else(Instant::now, |(since, _)| since);
+        self.failing_since = Some((since, status.clone()));
     }
 }
 
@@ -94,7 +94,7 @@ impl Lane {
     pub(super) fn new(
         id: u64,
         reason: String,
-        owner: Weak<dyn LaneOwner>,
+        observer: Weak<dyn LaneObserver>,
         connector: Arc<Connector>,
     ) -> Self {
         let seat = connector.connection.executor.as_ref().map(|executor| executor.seat());
@@ -103,7 +103,7 @@ impl Lane {
             number: registry::next_id(),
             reason,
             opened_at: Instant::now(),
-            owner,
+            observer,
             connector,
             seat,
             state: RwLock::new(State::Idle),
@@ -167,7 +167,7 @@ impl Lane {
     }
 
     /// Gives up a connection that accepts no more calls. It closes after its last call; the next call makes another.
-    pub(super) fn give_up(&self, connection: &Arc<Connection>) {
+    pub(super) fn abandon(&self, connection: &Arc<Connection>) {
         let dismissed = self.change(|state| {
             let dismissed = matches!(state, State::Ready(current) if Arc::ptr_eq(current, connection));
             dismissed.then(|| *state = State::Idle)
@@ -181,30 +181,30 @@ impl Lane {
         }
     }
 
-    /// Like [`give_up`](Self::give_up), for the current connection.
+    /// Like [`abandon`](Self::abandon), for the current connection.
     pub(super) fn dismiss(&self) -> Option<Arc<Connection>> {
         let connection = self.ready()?;
         shut_down(&connection);
-        self.give_up(&connection);
+        self.abandon(&connection);
         Some(connection)
     }
 
     /// Returns the lane's state and totals. `closes`: it accepts no more calls.
     pub(super) fn details(&self, closes: bool) -> LaneDetails {
         let carried = self.carried();
-        let (mut calls, by) = (carried.calls, carried.by.clone());
+        let (mut calls, connections) = (carried.calls, carried.connections.clone());
         drop(carried);
-        for connection in &by {
+        for connection in &connections {
             calls += connection.lock().traffic().calls;
         }
-        let sockets = by.iter().map(|connection| connection.id).collect();
+        let sockets = connections.iter().map(|connection| connection.id).collect();
         let state = if closes { "SHUTDOWN" } else { self.state_name() };
         LaneDetails { id: self.number, state, reason: self.reason.clone(), calls, sockets }
     }
 
     /// Returns its connection of this number.
     pub(super) fn socket(&self, id: u64) -> Option<Arc<Connection>> {
-        self.carried().by.iter().find(|connection| connection.id == id).cloned()
+        self.carried().connections.iter().find(|connection| connection.id == id).cloned()
     }
 
     fn carried(&self) -> MutexGuard<'_, Carried> {
@@ -273,16 +273,16 @@ impl Lane {
 
     /// Starts an attempt in a task, which is returned, unless there is a connection or an attempt in progress.
     pub(super) fn start_connecting(self: &Arc<Self>) -> Option<JoinHandle<()>> {
-        let begun = self.change(|state| {
-            let may_begin = matches!(state, State::Idle | State::Failed { .. });
-            may_begin.then(|| *state = State::Connecting)
+        let started = self.change(|state| {
+            let may_start = matches!(state, State::Idle | State::Failed { .. });
+            may_start.then(|| *state = State::Connecting)
         });
-        begun?;
+        started?;
         let attempt = Attempt { lane: Arc::clone(self), outcome: State::Idle };
         let runtime = self.runtime().expect("calls are made on a tokio runtime");
         let task = runtime.spawn(async move {
             let connector = &attempt.lane.connector;
-            let lane: Weak<dyn ConnectionOwner> = Arc::<Lane>::downgrade(&attempt.lane);
+            let lane: Weak<dyn ConnectionObserver> = Arc::<Lane>::downgrade(&attempt.lane);
             let status = match connector.connect(&lane).await {
                 Ok(connection) => {
                     let (lane, peer) = (attempt.lane.id, &*connection.peer);
@@ -292,7 +292,7 @@ impl Lane {
                 }
                 Err(status) => status,
             };
-            let owner = attempt.lane.owner.clone();
+            let observer = attempt.lane.observer.clone();
             let (failures, of_backoff) = {
                 let mut outage = attempt.lane.outage();
                 outage.note_failure(&status);
@@ -303,10 +303,10 @@ impl Lane {
             tracing::debug!(channel = %connector.addresses.target, lane, why, failures, "can't connect");
             let lane = Arc::downgrade(&attempt.lane);
             attempt.end(State::Failed { status, retry_at });
-            if owner.upgrade().is_some_and(|owner| owner.waits_for_backoff()) {
+            if observer.upgrade().is_some_and(|observer| observer.waits_for_backoff()) {
                 sleep_until(retry_at).await;
-                if let (Some(owner), Some(lane)) = (owner.upgrade(), lane.upgrade()) {
-                    owner.backoff_ended(&lane);
+                if let (Some(observer), Some(lane)) = (observer.upgrade(), lane.upgrade()) {
+                    observer.backoff_ended(&lane);
                 }
             }
         });
@@ -329,7 +329,7 @@ impl Lane {
     /// has not failed.
     pub(super) fn failures(&self) -> Option<String> {
         let outage = self.outage();
-        let (failures, (since, _)) = (outage.failures, outage.begun.as_ref()?);
+        let (failures, (since, _)) = (outage.failures, outage.failing_since.as_ref()?);
         let since = since.elapsed();
         drop(outage);
         let next = match &*self.state() {
@@ -347,7 +347,7 @@ impl Lane {
 
     /// Returns why the last attempt to connect failed, if it did.
     pub(super) fn last_failure(&self) -> Option<Status> {
-        self.outage().begun.as_ref().map(|(_, status)| status.clone())
+        self.outage().failing_since.as_ref().map(|(_, status)| status.clone())
     }
 
     fn outage(&self) -> MutexGuard<'_, Outage> {
@@ -363,8 +363,8 @@ impl Lane {
         let changed = change(&mut self.state.write().unwrap_or_else(PoisonError::into_inner));
         if changed.is_some() {
             self.changed.notify_waiters();
-            if let Some(owner) = self.owner.upgrade() {
-                owner.refresh();
+            if let Some(observer) = self.observer.upgrade() {
+                observer.refresh();
             }
         }
         changed
@@ -396,9 +396,9 @@ impl Drop for Attempt {
     }
 }
 
-impl ConnectionOwner for Lane {
+impl ConnectionObserver for Lane {
     fn lost(&self, connection: &Arc<Connection>) {
-        self.give_up(connection);
+        self.abandon(connection);
     }
 
     fn responses_moved_to(&self, thread: u32) {
@@ -406,13 +406,13 @@ impl ConnectionOwner for Lane {
     }
 
     fn opened(&self, connection: &Arc<Connection>) {
-        self.carried().by.push(Arc::clone(connection));
+        self.carried().connections.push(Arc::clone(connection));
     }
 
-    fn over(&self, connection: &Arc<Connection>) {
+    fn ended(&self, connection: &Arc<Connection>) {
         let calls = connection.lock().traffic().calls;
         let mut carried = self.carried();
-        carried.by.retain(|other| !Arc::ptr_eq(other, connection));
+        carried.connections.retain(|other| !Arc::ptr_eq(other, connection));
         carried.calls += calls;
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use thalweg_http2::ErrorCode;
 use tokio::time::{Instant, sleep_until};
 
-use super::owner::ConnectionOwner;
+use super::observers::ConnectionObserver;
 use crate::connection::{Connection, Keepalive, KeepaliveCheck, KeepaliveState, end_silent};
 
 /// Maintenance settings of a channel's connections. Off by default, without any timer.
@@ -61,14 +61,18 @@ impl Maintenance {
     }
 
     /// Starts the maintenance of a connection, until it is over.
-    pub(super) fn begin(self: &Arc<Self>, connection: &Arc<Connection>, owner: &Weak<dyn ConnectionOwner>) {
+    pub(super) fn begin(
+        self: &Arc<Self>,
+        connection: &Arc<Connection>,
+        observer: &Weak<dyn ConnectionObserver>,
+    ) {
         if self.is_needed() {
-            let (connection, owner) = (Arc::downgrade(connection), owner.clone());
-            tokio::spawn(Arc::clone(self).run(connection, owner));
+            let (connection, observer) = (Arc::downgrade(connection), observer.clone());
+            tokio::spawn(Arc::clone(self).run(connection, observer));
         }
     }
 
-    async fn run(self: Arc<Self>, connection: Weak<Connection>, owner: Weak<dyn ConnectionOwner>) {
+    async fn run(self: Arc<Self>, connection: Weak<Connection>, observer: Weak<dyn ConnectionObserver>) {
         let keepalive = self.keepalive_now();
         let mut keepalive_state = KeepaliveState::new(Instant::now());
         while let Some(connection) = connection.upgrade() {
@@ -88,8 +92,8 @@ impl Maintenance {
                     continue;
                 }
             }
-            if let Some(owner) = owner.upgrade() {
-                owner.lost(&connection);
+            if let Some(observer) = observer.upgrade() {
+                observer.lost(&connection);
             }
             return;
         }
@@ -135,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_interval_doubles_when_a_server_says_so() {
+    fn interval_doubles_after_too_many_pings() {
         let maintenance = Maintenance::new(Some(Keepalive::every(Duration::from_secs(1))), None);
         let check = |code, debug: &[u8], seconds| {
             if permits_fewer_pings(code, debug) {

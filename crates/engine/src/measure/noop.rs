@@ -12,7 +12,7 @@ use std::sync::Arc;
 use http::HeaderMap;
 use thalweg_http2::ErrorCode;
 
-use super::called::Called;
+use super::span_source::SpanSource;
 use crate::method::Method;
 use crate::status::{Code, Status};
 
@@ -69,7 +69,7 @@ impl ServerMeasure {
     pub(crate) fn call(
         &self,
         _method: Option<&Arc<str>>,
-        _unbegun: impl FnOnce() -> Option<Arc<dyn Called>>,
+        _span_source: impl FnOnce() -> Option<Arc<dyn SpanSource>>,
     ) -> CallMeasure {
         CallMeasure(())
     }
@@ -107,9 +107,9 @@ impl CallMeasure {
     pub(crate) fn sent(&self, _bytes: usize) {}
 
     #[inline]
-    pub(crate) fn begun(&self, _bytes: usize) {}
+    pub(crate) fn handler_started(&self, _bytes: usize) {}
 
-    pub(crate) fn not_begun(&self) {}
+    pub(crate) fn handler_not_started(&self) {}
 
     pub(crate) fn refused(&self, _status: &Status) {}
 

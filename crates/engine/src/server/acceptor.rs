@@ -43,7 +43,7 @@ pub(super) struct Acceptor {
     pub(super) connections: Arc<Connections>,
     pub(super) measure: ServerMeasure,
     /// Whether calls receive the connection info.
-    pub(super) tells_connection: bool,
+    pub(super) passes_connection_info: bool,
     /// Time limit of a client's first bytes, where they determine its protocol.
     pub(super) header_timeout: Duration,
     pub(super) fallback: Option<Fallback>,
@@ -113,7 +113,7 @@ impl Acceptor {
         }
         let mut peer =
             Peer { name: socket.peer_name.clone(), address: socket.peer_address, ..Peer::default() };
-        if self.tells_connection {
+        if self.passes_connection_info {
             (peer.info.remote_addr, peer.info.local_addr) = socket.addresses();
         }
         let socket = {
@@ -197,8 +197,8 @@ impl Acceptor {
         if protocol == Protocol::Http1
             && let Some(http1) = self.http1(&info)
         {
-            let info = self.tells_connection.then(|| Arc::new(info));
-            let drains = self.connections.draining().has_begun();
+            let info = self.passes_connection_info.then(|| Arc::new(info));
+            let drains = self.connections.draining().has_started();
             let io: Box<dyn ByteStream> = Box::new(Rewound::new(first, io));
             let serving = async move { serve_http1(&*http1, io, info, connection, drains).await };
             return Opened::Http1(Box::pin(serving));
@@ -217,10 +217,10 @@ impl Acceptor {
         IO: AsyncRead + Unpin,
     {
         let first_bytes = tokio::time::timeout(self.header_timeout, first_bytes::detect(io));
-        let closed = poll_fn(|cx| connection.poll_asked(true, cx));
+        let closed = poll_fn(|cx| connection.poll_command(true, cx));
         tokio::select! {
             biased;
-            () = self.connections.draining().begun() => Err("the server stops".into()),
+            () = self.connections.draining().started() => Err("the server stops".into()),
             _ = closed => Err("it had to make room".into()),
             first_bytes = first_bytes => match first_bytes {
                 Ok(first_bytes) => first_bytes.map_err(|error| error.to_string().into()),
@@ -248,7 +248,7 @@ impl Acceptor {
         let opening = async move {
             let shaken = tokio::select! {
                 biased;
-                () = acceptor.connections.draining().begun() => None,
+                () = acceptor.connections.draining().started() => None,
                 shaken = handshake.run(&connection, tls.accept(io, memory)) => shaken,
             };
             match shaken {
@@ -303,7 +303,7 @@ impl Acceptor {
             self.measure.clone(),
             self.http2.max_concurrent_streams,
         );
-        if self.tells_connection {
+        if self.passes_connection_info {
             endpoint.set_info(info);
         }
         endpoint

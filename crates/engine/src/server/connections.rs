@@ -214,7 +214,7 @@ impl Connections {
             *list.by_address.entry(address).or_default() += 1;
         }
         drop(list);
-        if self.draining.has_begun() {
+        if self.draining.has_started() {
             open.drain();
         }
         Registered { connections: Arc::clone(self), open, index }

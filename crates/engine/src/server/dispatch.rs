@@ -14,14 +14,14 @@ use tokio::time::Instant;
 use super::exchange::{LocalFuture, StreamingCall};
 use super::handler_cost::{HandlerCost, Stopwatch};
 use super::http1::Http1;
-use super::respond::{self, FixedHeaders, MessageResponse, Response, ResponseTarget, WholeResponse};
+use super::respond::{self, CompleteResponse, FixedHeaders, MessageResponse, Response, ResponseTarget};
 use crate::connection::{Connection, Outgoing, Single, State, put_encode_buffer, take_encode_buffer};
 use crate::connection_info::ConnectionInfo;
 use crate::encode::Encode;
 use crate::grpc::codec::Wire;
 use crate::grpc::content_type;
 use crate::grpc::request::RequestHead;
-use crate::measure::{CallMeasure, Called};
+use crate::measure::{CallMeasure, SpanSource};
 use crate::options::ServiceOptions;
 use crate::raw::RawHead;
 use crate::status::Status;
@@ -267,7 +267,7 @@ impl Route {
     }
 }
 
-impl Called for Route {
+impl SpanSource for Route {
     fn path(&self) -> &str {
         &self.method.name
     }
@@ -335,7 +335,7 @@ impl Body {
     #[inline]
     pub(super) fn wire(self, buffer: &[u8]) -> Wire<'_> {
         match self {
-            Body::InPlace { start, len } => Wire::Lent(&buffer[start..start + len]),
+            Body::InPlace { start, len } => Wire::Borrowed(&buffer[start..start + len]),
             Body::Gathered(wire) => Wire::Gathered(wire),
         }
     }
@@ -413,7 +413,7 @@ impl<'a> Batch<'a> {
     }
 
     /// Like [`respond`](Self::respond), for raw responses.
-    pub(super) fn respond_raw(&mut self, target: &ResponseTarget, response: &WholeResponse) {
+    pub(super) fn respond_raw(&mut self, target: &ResponseTarget, response: &CompleteResponse) {
         let mut state = self.connection.lock();
         respond::send_raw(&mut state, target, response);
         self.is_full |= state.is_full();

@@ -20,7 +20,7 @@ use crate::grpc::code;
 use crate::grpc::envelope::PREFIX_LEN;
 use crate::grpc::header_cache::HeaderCache;
 use crate::grpc::request;
-use crate::measure::{CallMeasure, Called, ServerMeasure};
+use crate::measure::{CallMeasure, ServerMeasure, SpanSource};
 use crate::status::Status;
 
 pub(crate) struct ServerEndpoint {
@@ -40,7 +40,7 @@ pub(crate) struct ServerEndpoint {
     responses: Vec<(ResponseTarget, Single)>,
     streams_ready: Vec<(Arc<Route>, ResponseTarget, CallMeasure)>,
     /// Raw requests that have started. By the end of the read, complete ones are in `ready` instead.
-    raw_begun: Vec<(Arc<Route>, ResponseTarget)>,
+    raw_started: Vec<(Arc<Route>, ResponseTarget)>,
     measure: ServerMeasure,
     /// Connection info passed to calls.
     info: Option<Arc<ConnectionInfo>>,
@@ -76,7 +76,7 @@ impl ServerEndpoint {
             is_full: false,
             responses: Vec::new(),
             streams_ready: Vec::new(),
-            raw_begun: Vec::new(),
+            raw_started: Vec::new(),
             measure,
             info: None,
         }
@@ -102,7 +102,7 @@ impl ServerEndpoint {
             return;
         }
         let measure = self.measure_of(&route);
-        measure.begun(bytes.len() - PREFIX_LEN);
+        measure.handler_started(bytes.len() - PREFIX_LEN);
         let key = state.next_key();
         state.deferred().count(&measure);
         let (deadline, metadata_len) = (route.deadline(state), route.metadata_len);
@@ -132,8 +132,8 @@ impl ServerEndpoint {
             // The fallback measures its calls itself.
             return CallMeasure::default();
         }
-        let unbegun = || (!route.method.is_streaming()).then(|| Arc::clone(route) as Arc<dyn Called>);
-        self.measure.call(Some(&route.method.name), unbegun)
+        let span_source = || (!route.method.is_streaming()).then(|| Arc::clone(route) as Arc<dyn SpanSource>);
+        self.measure.call(Some(&route.method.name), span_source)
     }
 
     fn on_request(&mut self, state: &mut State, stream: StreamId, end_stream: bool) {
@@ -144,7 +144,7 @@ impl ServerEndpoint {
         let measure = match &parsed {
             ParsedRequest::Call(route) => self.measure_of(route),
             ParsedRequest::Refused(refused, _) => {
-                self.measure.call(None, || Some(Arc::clone(refused) as Arc<dyn Called>))
+                self.measure.call(None, || Some(Arc::clone(refused) as Arc<dyn SpanSource>))
             }
             ParsedRequest::Http(_) => CallMeasure::default(),
         };
@@ -174,7 +174,7 @@ impl ServerEndpoint {
             on_end,
             deadline,
             measure: measure_of_call,
-            held: metadata_len,
+            buffered: metadata_len,
             ..ServerCall::default()
         };
         state.deferred().count(&measure);
@@ -194,7 +194,7 @@ impl ServerEndpoint {
                         outgoing: route.outgoing,
                         headers: route.response_headers,
                     };
-                    self.raw_begun.push((route, target));
+                    self.raw_started.push((route, target));
                 }
             }
             ParsedRequest::Call(route) if route.method.is_streaming() => {
@@ -284,7 +284,7 @@ impl ServerEndpoint {
         {
             slot.end(End::received());
             if let Some(measure) = slot.measure() {
-                measure.begun(bytes.len() - PREFIX_LEN);
+                measure.handler_started(bytes.len() - PREFIX_LEN);
             }
             let target =
                 ResponseTarget { key, stream, outgoing: route.outgoing, headers: route.response_headers };
@@ -312,7 +312,7 @@ impl ServerEndpoint {
         let stream = slot.stream;
         if let Some(route) = take_route(slot) {
             if let Some(measure) = slot.measure() {
-                measure.begun(slot.inbox.len().saturating_sub(PREFIX_LEN));
+                measure.handler_started(slot.inbox.len().saturating_sub(PREFIX_LEN));
             }
             slot.inbox.release(stream, http2);
             let body = Body::Gathered(slot.inbox.take_rest());
@@ -342,11 +342,11 @@ impl ServerEndpoint {
             if calls.len() < count
                 && let Some(measure) = measure
             {
-                measure.not_begun();
+                measure.handler_not_started();
             }
         }
         self.streams_ready.retain(|(_, target, _)| target.key != key);
-        self.raw_begun.retain(|(_, target)| target.key != key);
+        self.raw_started.retain(|(_, target)| target.key != key);
     }
 
     /// Rejects a request that violates the gRPC protocol.
@@ -430,8 +430,8 @@ impl Endpoint for ServerEndpoint {
         }
         // Clients write the headers of all requests before the first message. If more input follows, requests that
         // become complete can take the fast path.
-        let begun = if has_more { 0 } else { self.raw_begun.len() };
-        for (route, target) in self.raw_begun.drain(..begun) {
+        let started_len = if has_more { 0 } else { self.raw_started.len() };
+        for (route, target) in self.raw_started.drain(..started_len) {
             let mut state = connection.lock();
             let Some(slot) = state.slot(target.key) else { continue };
             // The route of a complete request has been taken.
@@ -440,7 +440,7 @@ impl Endpoint for ServerEndpoint {
             }
             let measure = slot.measure().cloned().unwrap_or_default();
             drop(state);
-            measure.begun(0);
+            measure.handler_started(0);
             start(connection, route, target, measure);
         }
         if self.is_full || !self.postponed.is_empty() {
@@ -476,6 +476,6 @@ impl Endpoint for ServerEndpoint {
         self.postponed.shrink_to_fit();
         self.responses.shrink_to_fit();
         self.streams_ready.shrink_to_fit();
-        self.raw_begun.shrink_to_fit();
+        self.raw_started.shrink_to_fit();
     }
 }

@@ -23,7 +23,7 @@ use crate::grpc::compression::Encoding;
 use crate::measure::CallMeasure;
 use crate::status::Status;
 
-/// A streaming call during its handler, from a connection or [in-process](super::LocalCalls). It is answered once.
+/// A streaming call during its handler, from a connection or [in-process](super::LocalCalls). It gets one response.
 /// Dropping it without a response resets the call.
 pub struct StreamingCall {
     way: Way,
@@ -119,13 +119,13 @@ impl StreamingCall {
         match &outcome {
             SendOutcome::Done => outcome_measure.note_outcome(Ok(())),
             SendOutcome::Failed(status) => outcome_measure.note_outcome(Err(status)),
-            SendOutcome::Gone => {}
+            SendOutcome::StreamClosed => {}
         }
         let mut state = connection.lock();
         match outcome {
             SendOutcome::Done => respond::send_trailers(&mut state, &target, Ok(trailers.as_ref())),
             SendOutcome::Failed(status) => respond::send_trailers(&mut state, &target, Err(&status)),
-            SendOutcome::Gone => {}
+            SendOutcome::StreamClosed => {}
         }
         state.notify_driver();
     }

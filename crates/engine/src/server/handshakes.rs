@@ -64,7 +64,7 @@ impl Handshake {
         let mut handshake = pin!(handshake);
         let mut cut = pin!(self.cut.notified());
         poll_fn(|cx| {
-            if cut.as_mut().poll(cx).is_ready() || connection.poll_asked(true, cx).is_ready() {
+            if cut.as_mut().poll(cx).is_ready() || connection.poll_command(true, cx).is_ready() {
                 return Poll::Ready(None);
             }
             handshake.as_mut().poll(cx).map(Some)

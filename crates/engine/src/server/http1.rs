@@ -93,7 +93,7 @@ pub(super) async fn serve_http1(
     connection: Arc<Connection>,
     drains: bool,
 ) {
-    connection.lock().give_away(drains);
+    connection.lock().hand_to_http1(drains);
     let (stop_sender, stop_receiver) = oneshot::channel::<()>();
     let mut stop_sender = Some(stop_sender);
     let stop = Box::pin(async move {
@@ -104,7 +104,7 @@ pub(super) async fn serve_http1(
     let mut serving = http1.serve(Http1Connection { io, info, stop, requests });
     poll_fn(|cx| {
         loop {
-            match connection.poll_asked(stop_sender.is_none(), cx) {
+            match connection.poll_command(stop_sender.is_none(), cx) {
                 Poll::Pending => return serving.as_mut().poll(cx),
                 Poll::Ready(Http1Command::Close) => return Poll::Ready(()),
                 Poll::Ready(Http1Command::Drain) => {

@@ -236,7 +236,7 @@ impl Maintenance {
             since if state.http2.is_gathering_headers() => since.or(Some(now)),
             _ => None,
         };
-        if is_late(state.frame_begun_at) || is_late(self.gathering_since) {
+        if is_late(state.frame_started_at) || is_late(self.gathering_since) {
             return Some("a frame or header block took too long");
         }
         self.written.note(state.memory.written(), state.memory.writing() > 0, now);
@@ -351,7 +351,7 @@ fn missing_of(slot: &Slot) -> Option<Missing> {
     if call.on_end.is_some() {
         return Some(Missing::Request { deadline: call.deadline });
     }
-    slot.inbox.has_begun_message().then_some(Missing::Message)
+    slot.inbox.has_incomplete_message().then_some(Missing::Message)
 }
 
 /// Ends a call: with a response if no handler has started, else with an error that the handler reads.

@@ -18,7 +18,7 @@ use super::dispatch::{
     Batch, Body, CallFuture, DerivedData, Handler, Route, RunCalls, ServerMethod, StartedCall, StartsOn,
 };
 use super::handler_cost::HandlerCost;
-use super::respond::{self, MessageResponse, NO_METADATA, ResponseTarget, WholeResponse};
+use super::respond::{self, CompleteResponse, MessageResponse, NO_METADATA, ResponseTarget};
 use super::runner::{self, Codec};
 use crate::connection::{Connection, Outgoing, RawBody, RawReader, SendLoop, SendOutcome};
 use crate::measure::CallMeasure;
@@ -62,7 +62,7 @@ struct Raw<H>(H);
 
 /// The response available when the handler completes.
 enum HandlerResponse<B> {
-    Whole(WholeResponse),
+    Complete(CompleteResponse),
     /// The headers, and the first pieces of the body.
     Started(Box<(Parts, Pieces<B>)>),
 }
@@ -85,13 +85,13 @@ impl<F: Future<Output = Response<B>>, B: OutgoingBody> Future for ResponseFuture
         // Resources held by the handler, such as a permit, are released before its body is polled.
         this.handler.set(None);
         Poll::Ready(Front::of(&mut body, cx).map(|front| match front {
-            Front::Whole(body, trailers) => HandlerResponse::Whole(WholeResponse {
+            Front::Complete(body, trailers) => HandlerResponse::Complete(CompleteResponse {
                 status: head.status,
                 headers: head.headers,
                 body,
                 trailers,
             }),
-            Front::Begun(first) => {
+            Front::Started(first) => {
                 let pieces = Pieces { first, body: Some(body), trailers: Trailers::None };
                 HandlerResponse::Started(Box::new((head, pieces)))
             }
@@ -140,7 +140,7 @@ impl<H: RawHandler> Codec for Raw<H> {
     }
 
     fn start(&self, route: &Route, body: Body, buffer: &[u8]) -> Result<Self::Future, Status> {
-        self.call(route, RawBody::whole(Bytes::from(body.into_owned(buffer)), Trailers::None))
+        self.call(route, RawBody::complete(Bytes::from(body.into_owned(buffer)), Trailers::None))
     }
 
     fn deferred(
@@ -163,7 +163,7 @@ impl<H: RawHandler> Codec for Raw<H> {
         output: &mut Self::Output,
     ) -> Option<CallFuture> {
         match output {
-            Ok(HandlerResponse::Whole(response)) if response.is_plain() => {
+            Ok(HandlerResponse::Complete(response)) if response.is_plain() => {
                 let message = Piece(std::mem::take(&mut response.body));
                 batch.respond(
                     target,
@@ -171,7 +171,7 @@ impl<H: RawHandler> Codec for Raw<H> {
                 );
                 None
             }
-            Ok(HandlerResponse::Whole(response)) => {
+            Ok(HandlerResponse::Complete(response)) => {
                 batch.respond_raw(target, response);
                 None
             }
@@ -185,7 +185,7 @@ impl<H: RawHandler> Codec for Raw<H> {
         output: &mut Self::Output,
     ) -> Option<CallFuture> {
         match std::mem::replace(output, Err(Status::internal("the call was answered"))) {
-            Ok(HandlerResponse::Whole(response)) => {
+            Ok(HandlerResponse::Complete(response)) => {
                 let mut state = connection.lock();
                 respond::send_raw(&mut state, target, &response);
                 state.notify_driver();
@@ -232,7 +232,7 @@ async fn send_stream<B: OutgoingBody>(
             state.notify_driver();
         }
         SendOutcome::Failed(status) => reset(connection, target, &status),
-        SendOutcome::Gone => {}
+        SendOutcome::StreamClosed => {}
     }
 }
 

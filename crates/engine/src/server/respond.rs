@@ -258,14 +258,14 @@ fn common_headers(status: StatusCode, headers: &HeaderMap) -> Option<&'static Fi
 }
 
 /// A complete raw response.
-pub(super) struct WholeResponse {
+pub(super) struct CompleteResponse {
     pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,
     pub(super) body: Bytes,
     pub(super) trailers: Trailers,
 }
 
-impl WholeResponse {
+impl CompleteResponse {
     /// Returns whether it is a gRPC response with only a message.
     pub(super) fn is_plain(&self) -> bool {
         matches!(self.trailers, Trailers::GrpcOk)
@@ -277,8 +277,8 @@ impl WholeResponse {
 }
 
 /// Sends a raw response.
-pub(super) fn send_raw(state: &mut State, target: &ResponseTarget, response: &WholeResponse) {
-    let WholeResponse { status, headers, body, trailers } = response;
+pub(super) fn send_raw(state: &mut State, target: &ResponseTarget, response: &CompleteResponse) {
+    let CompleteResponse { status, headers, body, trailers } = response;
     let has_trailers = !matches!(trailers, Trailers::None);
     if !send_raw_headers(state, target, *status, headers, body.is_empty() && !has_trailers) {
         return;

@@ -13,7 +13,7 @@ use crate::connection_info::ConnectionInfo;
 use crate::grpc::compression::{Encoding, EncodingSet};
 use crate::grpc::request::{self, Refusal, RequestHead};
 use crate::grpc::{content_type, metadata};
-use crate::measure::Called;
+use crate::measure::SpanSource;
 use crate::raw;
 use crate::status::Status;
 
@@ -38,7 +38,7 @@ pub(super) struct RefusedRequest {
     metadata: HeaderMap,
 }
 
-impl Called for RefusedRequest {
+impl SpanSource for RefusedRequest {
     fn path(&self) -> &str {
         &self.path
     }

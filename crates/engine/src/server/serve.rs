@@ -182,8 +182,8 @@ impl ServerConfig {
 
     fn acceptor(self, router: Arc<dyn Router>) -> Acceptor {
         // gRFC A8: a server sends PINGs with or without calls.
-        let asks = |keepalive: Keepalive| keepalive.at_least(Duration::ZERO).without_calls(true);
-        let keepalive = self.keepalive.map(asks);
+        let effective = |keepalive: Keepalive| keepalive.at_least(Duration::ZERO).without_calls(true);
+        let keepalive = self.keepalive.map(effective);
         let limits = ConnectionLimits {
             max: self.max_connections,
             max_per_address: self.max_connections_per_address,
@@ -209,9 +209,9 @@ impl ServerConfig {
             connections: Connections::new(limits, self.draining),
             measure: ServerMeasure::new(&self.measure),
             #[cfg(feature = "tls")]
-            tells_connection: self.connection_info.unwrap_or(self.tls.is_some()),
+            passes_connection_info: self.connection_info.unwrap_or(self.tls.is_some()),
             #[cfg(not(feature = "tls"))]
-            tells_connection: self.connection_info.unwrap_or(false),
+            passes_connection_info: self.connection_info.unwrap_or(false),
             #[cfg(feature = "tls")]
             tls: self.tls.map(|tls| Secure::new(tls, self.fallback.is_some())),
             header_timeout: self.header_timeout,

@@ -14,7 +14,7 @@ use super::dispatch::{Batch, Body, CallFuture, Handler, Route, RunCalls, ServerM
 use super::exchange::{self, LocalFuture, LocalResponse};
 use super::respond::{self, MessageResponse, ResponseTarget};
 use super::runner::{self, Codec};
-use crate::connection::{Connection, Outgoing, Reader};
+use crate::connection::{Connection, DecompressionReader, Outgoing};
 use crate::encode::Encode;
 use crate::grpc::codec::{Envelope, Wire};
 use crate::grpc::compression::Encoding;
@@ -124,11 +124,11 @@ impl<H: UnaryHandler> Unary<H> {
         // decoded, even if four permits are held on a single-threaded runtime.
         let decoding = connection.decoding.acquire().await;
         tokio::task::yield_now().await;
-        let mut reader = Reader::default();
-        poll_fn(|cx| connection.decompression.poll_may(&mut reader, cx)).await;
+        let mut reader = DecompressionReader::default();
+        poll_fn(|cx| connection.decompression.poll_turn(&mut reader, cx)).await;
         let decompressed_len = Cell::new(0);
-        let request =
-            Envelope::new(Wire::Gathered(wire), route.head.encoding, size_max).telling(&decompressed_len);
+        let request = Envelope::new(Wire::Gathered(wire), route.head.encoding, size_max)
+            .with_decompressed_len(&decompressed_len);
         let shortened;
         let head = match route.head.timeout {
             None => &route.head,

@@ -58,7 +58,7 @@ where
     let outcome = poll_fn(|cx| {
         let outcome = stream.poll_handshake(cx);
         if let Poll::Ready(Err(Broken::Tls(_))) = outcome {
-            stream.tell_error(cx);
+            stream.send_alert(cx);
         }
         outcome
     });
@@ -133,8 +133,8 @@ mod tests {
         let check = |first: &[u8], of_client: &str, of_server: &str| {
             let error = Error::InvalidMessage(InvalidMessage::InvalidContentType);
             for (is_client, part) in [(true, of_client), (false, of_server)] {
-                let said = not_tls(&error, first, is_client).expect("it is not TLS");
-                assert!(said.contains(part), "{first:?}: {said}");
+                let message = not_tls(&error, first, is_client).expect("it is not TLS");
+                assert!(message.contains(part), "{first:?}: {message}");
             }
         };
         check(b"HTTP/1.1 400 Bad Request\r\n", "server speaks HTTP/1", "client speaks HTTP/1");

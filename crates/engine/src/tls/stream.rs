@@ -50,7 +50,7 @@ const WRITE_BEYOND: usize = 1024;
 /// Minimum overhead of a record behind its header: a tag, and in TLS 1.3 a type.
 const SEAL_LEN: usize = 17;
 /// Space for messages of rustls's own: a key update, two tickets.
-const BESIDE: usize = 512;
+const RECORD_MARGIN: usize = 512;
 /// Maximum records decrypted for one read. A full read of the largest records has sixteen. One of records with a byte
 /// each has thousands, which take milliseconds.
 const RECORDS_AT_ONCE: usize = 64;
@@ -128,7 +128,7 @@ where
     }
 
     /// Sends rustls's alert for an error, as far as `io` accepts it at once.
-    pub(super) fn tell_error(&mut self, cx: &mut Context<'_>) {
+    pub(super) fn send_alert(&mut self, cx: &mut Context<'_>) {
         while matches!(self.step(|_, _| ()), Ok(Step::Went)) {}
         let _ = self.poll_flush_outgoing(cx);
     }
@@ -201,7 +201,7 @@ where
             }
             let status = session.process(incoming.bytes_mut());
             let mut discard = status.discard;
-            let goes_on = match status.state.inspect_err(|_| *has_failed = true)? {
+            let continues = match status.state.inspect_err(|_| *has_failed = true)? {
                 ConnectionState::ReadTraffic(mut traffic) => {
                     while let Some(record) = traffic.next_record() {
                         let record = record?;
@@ -231,7 +231,7 @@ where
                 _ => false,
             };
             incoming.consume(discard);
-            if !goes_on {
+            if !continues {
                 break;
             }
         }
@@ -257,7 +257,7 @@ where
             }
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
             Poll::Pending => {
-                self.incoming.rest();
+                self.incoming.shrink();
                 Poll::Pending
             }
         }
@@ -275,7 +275,7 @@ where
             if self.decrypted.is_empty()
                 && let Err(error) = self.decrypt(buf)
             {
-                self.tell_error(cx);
+                self.send_alert(cx);
                 return Poll::Ready(Err(io_error(&error)));
             }
             if buf.filled().len() > before || self.is_ended {
@@ -326,12 +326,12 @@ where
                 for slice in slices {
                     let taken = len_taken(slice.len(), accepted);
                     accepted += taken;
-                    let (whole, mut rest) = slice[..taken].split_at(taken / RECORD_LEN * RECORD_LEN);
-                    if !whole.is_empty() {
+                    let (full_records, mut rest) = slice[..taken].split_at(taken / RECORD_LEN * RECORD_LEN);
+                    if !full_records.is_empty() {
                         // Encrypted in place. The bytes before it become a record of their own: filling that up would
                         // copy more than it saves, and large messages are best read from the start of a record.
                         seal_record(traffic, outgoing, record)?;
-                        seal(traffic, outgoing, whole)?;
+                        seal(traffic, outgoing, full_records)?;
                     }
                     while !rest.is_empty() {
                         let part = rest.len().min(RECORD_LEN - record.len());
@@ -413,15 +413,15 @@ fn encode(
     outgoing: &mut Buffer,
     mut write: impl FnMut(&mut [u8]) -> Result<usize, EncodeError>,
 ) -> Result<(), rustls::Error> {
-    let mut wanted = BESIDE;
+    let mut len_min = RECORD_MARGIN;
     loop {
-        match write(outgoing.space(wanted)) {
+        match write(outgoing.space(len_min)) {
             Ok(written) => {
                 outgoing.extend(written);
                 return Ok(());
             }
-            Err(EncodeError::InsufficientSize(error)) if error.required_size > wanted => {
-                wanted = error.required_size;
+            Err(EncodeError::InsufficientSize(error)) if error.required_size > len_min => {
+                len_min = error.required_size;
             }
             Err(error) => return Err(rustls::Error::General(error.to_string())),
         }
@@ -443,15 +443,15 @@ fn seal_record<D>(
 
 fn seal<D>(traffic: &mut WriteTraffic<'_, D>, outgoing: &mut Buffer, plain: &[u8]) -> io::Result<()> {
     let records = plain.len().div_ceil(RECORD_LEN);
-    let mut wanted = plain.len() + records * RECORD_EXTRA + BESIDE;
+    let mut len_min = plain.len() + records * RECORD_EXTRA + RECORD_MARGIN;
     loop {
-        match traffic.encrypt(plain, outgoing.space(wanted)) {
+        match traffic.encrypt(plain, outgoing.space(len_min)) {
             Ok(written) => {
                 outgoing.extend(written);
                 return Ok(());
             }
-            Err(EncryptError::InsufficientSize(error)) if error.required_size > wanted => {
-                wanted = error.required_size;
+            Err(EncryptError::InsufficientSize(error)) if error.required_size > len_min => {
+                len_min = error.required_size;
             }
             Err(error) => return Err(invalid(format!("TLS can't encrypt: {error}"))),
         }
@@ -509,7 +509,7 @@ where
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         // rustls sends it only once. A session that failed sends nothing.
         let _ = self.may_write(|traffic, outgoing| {
-            let outcome = traffic.queue_close_notify(outgoing.space(BESIDE));
+            let outcome = traffic.queue_close_notify(outgoing.space(RECORD_MARGIN));
             outgoing.extend(outcome.unwrap_or(0));
             Ok(())
         });
@@ -541,7 +541,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_write_takes_whole_slices_or_whole_records() {
+    fn write_takes_complete_slices_or_records() {
         let check = |slices: &[usize], expected: &[usize]| {
             let mut accepted = 0;
             let taken = slices.iter().map(|len| {
@@ -559,7 +559,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_record_tells_its_length() {
+    fn length_of_next_record_is_estimated() {
         assert_eq!(plain_len(&[23, 3, 3, 0x40, 0x11, 7]), RECORD_LEN);
         assert_eq!(plain_len(&[23, 3, 3, 0x40]), 0);
         assert_eq!(plain_len(&[23, 3, 3, 0, 1]), 0);

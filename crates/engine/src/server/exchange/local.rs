@@ -208,7 +208,7 @@ impl fmt::Debug for LocalExchange {
 impl LocalRequests for LocalExchange {
     fn poll_request(&self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Status>>> {
         let over = || Poll::Ready(Some(Err(Status::new(Code::Cancelled, "the call is over"))));
-        let asked = poll_with_waker(cx, |task| {
+        let polled_state = poll_with_waker(cx, |task| {
             let mut state = self.lock();
             if state.is_over {
                 return Ok(None);
@@ -216,7 +216,7 @@ impl LocalRequests for LocalExchange {
             task.store_waker_in(&mut state.reader)?;
             Ok(Some((state.requests.take(), state.are_requests_over)))
         });
-        let mut requests = match asked {
+        let mut requests = match polled_state {
             None => return over(),
             Some((Some(requests), _)) => requests,
             Some((None, true)) => return Poll::Ready(None),

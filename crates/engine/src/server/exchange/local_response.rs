@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_arrives() {
+    fn metadata_and_statuses_arrive() {
         let mut sent = HeaderMap::new();
         sent.insert("x-a", "b".parse().unwrap());
         sent.insert("grpc-status", "3".parse().unwrap());
