@@ -1,5 +1,6 @@
 //! The engine without an API layer: its client against its server, and each against a scripted peer.
 
+mod balance;
 mod budgets;
 mod calls;
 mod cancel;

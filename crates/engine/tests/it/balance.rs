@@ -1,0 +1,308 @@
+//! Channels that balance over several servers: no call fails or waits while another server is ready.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use thalweg_engine::policy::PolicyConfig;
+use thalweg_engine::{
+    Address, CallOptions, Channel, ChannelConfig, Code, ConnectivityState, Endpoint, EndpointList,
+    Resolution, Resolver, Resolving,
+};
+use tokio::io::DuplexStream;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::support::{
+    Echo, Receiver, Served, call_options, channel_config, chat, echo, raw, soon, spawn_echo_with,
+};
+
+/// Servers by address.
+#[derive(Clone, Default)]
+struct Network {
+    servers: Arc<Mutex<HashMap<SocketAddr, Server>>>,
+    attempts: Arc<AtomicUsize>,
+}
+
+/// What answers at an address. Nothing there refuses connections.
+enum Server {
+    Up(Served),
+    /// Drops packets.
+    Silent,
+    /// Accepts connections, and never speaks.
+    Mute(Vec<DuplexStream>),
+}
+
+fn address(number: u16) -> SocketAddr {
+    SocketAddr::from(([10, 0, 0, 1], number))
+}
+
+fn endpoints(numbers: &[u16]) -> Vec<Endpoint> {
+    numbers.iter().map(|&number| address(number).into()).collect()
+}
+
+impl Network {
+    /// Starts a server, and returns its service.
+    fn start(&self, number: u16) -> Echo {
+        let service = Echo::default();
+        self.set(number, Server::Up(Served::echo(&service)));
+        service
+    }
+
+    fn set(&self, number: u16, server: Server) {
+        self.servers.lock().unwrap().insert(address(number), server);
+    }
+
+    /// Stops a server gracefully.
+    fn stop(&self, number: u16) -> JoinHandle<Duration> {
+        match self.servers.lock().unwrap().remove(&address(number)) {
+            Some(Server::Up(served)) => served.stop(),
+            _ => panic!("there is no server {number}"),
+        }
+    }
+
+    async fn connect(self, to: Address) -> io::Result<DuplexStream> {
+        self.attempts.fetch_add(1, Ordering::Relaxed);
+        let Address::Tcp(to) = to else { panic!("not a TCP address: {to}") };
+        let connected: io::Result<DuplexStream> = match self.servers.lock().unwrap().get_mut(&to) {
+            None => Err(io::ErrorKind::ConnectionRefused.into()),
+            Some(Server::Up(served)) => Ok(served.pipe()),
+            Some(Server::Mute(pipes)) => {
+                let (near, far) = tokio::io::duplex(1 << 16);
+                pipes.push(far);
+                Ok(near)
+            }
+            Some(Server::Silent) => Err(io::ErrorKind::WouldBlock.into()),
+        };
+        match connected {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => std::future::pending().await,
+            connected => connected,
+        }
+    }
+
+    fn channel(&self, resolver: impl Resolver, set: impl FnOnce(&mut ChannelConfig)) -> Channel {
+        let network = self.clone();
+        let mut config = channel_config(|config| {
+            config.load_balancing = PolicyConfig::RoundRobin;
+            set(config);
+        });
+        config.set_address_connector(move |to| network.clone().connect(to));
+        config.set_resolver(resolver);
+        Channel::new("fleet:1", config).expect("a target")
+    }
+
+    fn round_robin(&self, numbers: &[u16]) -> Channel {
+        self.channel(EndpointList::new(endpoints(numbers)), |_| {})
+    }
+}
+
+async fn calls(channel: &Channel, count: usize) {
+    for _ in 0..count {
+        soon(echo(channel, raw("x"))).await.expect("a response");
+    }
+}
+
+/// Waits until everything is idle.
+async fn settle() {
+    sleep(Duration::from_millis(1)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_go_to_all_servers_in_turn() {
+    let network = Network::default();
+    let services = [1, 2, 3].map(|number| network.start(number));
+    let channel = network.round_robin(&[1, 2, 3]);
+    calls(&channel, 1).await;
+    settle().await;
+    calls(&channel, 299).await;
+    let started = services.each_ref().map(Echo::started);
+    assert_eq!(started.iter().sum::<usize>(), 300);
+    // The first call does not wait until all are connected.
+    assert!(started.iter().all(|&calls| (99..=101).contains(&calls)), "{started:?}");
+    assert_eq!(channel.state(), ConnectivityState::Ready);
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_call_fails_or_waits_for_a_dead_server() {
+    for dead in [None, Some(Server::Silent), Some(Server::Mute(Vec::new()))] {
+        let network = Network::default();
+        let services = [1, 3].map(|number| network.start(number));
+        if let Some(dead) = dead {
+            network.set(2, dead);
+        }
+        let channel = network.round_robin(&[1, 2, 3]);
+        let started = Instant::now();
+        calls(&channel, 300).await;
+        assert!(started.elapsed() < Duration::from_millis(10), "{:?}", started.elapsed());
+        let [first, second] = services.each_ref().map(Echo::started);
+        assert!(first.abs_diff(second) < 5, "{first} {second}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn server_that_comes_back_takes_calls_again() {
+    let network = Network::default();
+    let first = network.start(1);
+    let channel = network.round_robin(&[1, 2]);
+    calls(&channel, 10).await;
+    let second = network.start(2);
+    // The backoff after the first failure is a second at most 1.2 times.
+    sleep(Duration::from_millis(1300)).await;
+    calls(&channel, 10).await;
+    assert_eq!((first.started(), second.started()), (15, 5));
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_call_fails_in_rolling_restarts() {
+    let network = Network::default();
+    for number in [1, 2, 3] {
+        network.start(number);
+    }
+    let channel = network.round_robin(&[1, 2, 3]);
+    let is_over = Arc::new(AtomicUsize::new(0));
+    let callers: Vec<_> = (0..16)
+        .map(|_| {
+            let (channel, is_over) = (channel.clone(), Arc::clone(&is_over));
+            tokio::spawn(async move {
+                let mut called = 0;
+                while is_over.load(Ordering::Relaxed) == 0 {
+                    let outcome = timeout(Duration::from_secs(1), echo(&channel, raw("yield"))).await;
+                    outcome.expect("no call waits").expect("no call fails");
+                    called += 1;
+                    sleep(Duration::from_micros(100)).await;
+                }
+                called
+            })
+        })
+        .collect();
+    for restart in 0..100 {
+        let number = restart % 3 + 1;
+        sleep(Duration::from_millis(20)).await;
+        let stopping = network.stop(number);
+        sleep(Duration::from_millis(200)).await;
+        network.start(number);
+        soon(stopping).await.expect("no panic");
+        // A second of backoff, with its jitter, and the time of the last restart.
+        sleep(Duration::from_millis(1300)).await;
+    }
+    is_over.store(1, Ordering::Relaxed);
+    let mut called = 0;
+    for caller in callers {
+        called += caller.await.expect("no failed call");
+    }
+    assert!(called > 10_000, "{called}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn list_may_change() {
+    let network = Network::default();
+    let [first, second, third] = [1, 2, 3].map(|number| network.start(number));
+    let list = EndpointList::new(endpoints(&[1]));
+    let channel = network.channel(list.clone(), |_| {});
+    calls(&channel, 6).await;
+    assert_eq!(first.started(), 6);
+    let (sender, receiver) = tokio::sync::mpsc::unbounded_channel();
+    let mut responses = soon(chat(&channel, Receiver(receiver))).await.expect("a stream");
+
+    list.set(endpoints(&[2, 3]));
+    settle().await;
+    calls(&channel, 6).await;
+    assert_eq!((first.started(), second.started(), third.started()), (7, 3, 3));
+    // The call in flight ends normally.
+    sender.send(raw("a")).expect("it is read");
+    assert_eq!(soon(responses.message()).await.expect("a message"), Some(raw("a")));
+    drop(sender);
+    assert_eq!(soon(responses.message()).await.expect("the end"), None);
+    assert_eq!(channel.lanes().iter().filter(|lane| lane.state == "READY").count(), 2);
+
+    list.set(Vec::<Endpoint>::new());
+    settle().await;
+    let error = soon(echo(&channel, raw("x"))).await.expect_err("no server");
+    assert_eq!(error.code(), Code::Unavailable);
+    assert!(error.message().contains("no address"), "{error}");
+    list.set(endpoints(&[3]));
+    settle().await;
+    calls(&channel, 1).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_fail_with_the_reasons_when_all_servers_are_down_and_wait_if_asked_to() {
+    let network = Network::default();
+    let channel = network.round_robin(&[1, 2]);
+    let error = soon(echo(&channel, raw("x"))).await.expect_err("no server");
+    assert_eq!((error.code(), channel.state()), (Code::Unavailable, ConnectivityState::TransientFailure));
+    assert!(error.message().contains("10.0.0.1:1") && error.message().contains("10.0.0.1:2"), "{error}");
+    let waiting = spawn_echo_with(&channel, raw("x"), call_options(|options| options.wait_for_ready = true));
+    settle().await;
+    let service = network.start(2);
+    soon(waiting).await.expect("no panic").expect("a response");
+    assert_eq!(service.started(), 1);
+}
+
+/// A name whose servers change without notice.
+#[derive(Debug)]
+struct Name(Arc<Mutex<Vec<u16>>>);
+
+impl Resolver for Name {
+    fn resolve(&self) -> Resolving<'_> {
+        let numbers = self.0.lock().unwrap().clone();
+        Box::pin(async move { Ok(Resolution::new(endpoints(&numbers))) })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn name_is_resolved_again_after_the_refresh_period_and_after_failures() {
+    let network = Network::default();
+    let [first, second, third] = [1, 2, 3].map(|number| network.start(number));
+    let numbers = Arc::new(Mutex::new(vec![1]));
+    let channel = network.channel(Name(Arc::clone(&numbers)), |_| {});
+    calls(&channel, 2).await;
+    *numbers.lock().unwrap() = vec![1, 2];
+    sleep(Duration::from_secs(29)).await;
+    calls(&channel, 2).await;
+    assert_eq!((first.started(), second.started()), (4, 0));
+    sleep(Duration::from_secs(2)).await;
+    calls(&channel, 2).await;
+    assert_eq!((first.started(), second.started()), (5, 1));
+    // A failure does not wait for the period, but the last resolution was a second ago: at most one in 5 s here.
+    let channel = network.channel(Name(Arc::clone(&numbers)), |config| {
+        config.resolution_refresh = None;
+        config.resolution_interval_min = Duration::from_secs(5);
+    });
+    calls(&channel, 2).await;
+    *numbers.lock().unwrap() = vec![3];
+    sleep(Duration::from_secs(1000)).await;
+    calls(&channel, 2).await;
+    assert_eq!(third.started(), 0);
+    let _ = network.stop(1);
+    settle().await;
+    calls(&channel, 2).await;
+    assert_eq!(third.started(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn silent_address_delays_the_first_connection_by_250_ms_and_later_ones_not_at_all() {
+    for silent in [Server::Silent, Server::Mute(Vec::new())] {
+        let network = Network::default();
+        network.start(2);
+        network.set(1, silent);
+        let addresses = [1, 2].map(|number| Address::Tcp(address(number))).to_vec();
+        let list = EndpointList::new([Endpoint::with_addresses(addresses)]);
+        let channel = network.channel(list, |config| config.load_balancing = PolicyConfig::default());
+        let started = Instant::now();
+        calls(&channel, 1).await;
+        assert_eq!(started.elapsed(), Duration::from_millis(250));
+        assert_eq!(network.attempts.load(Ordering::Relaxed), 2);
+        soon(network.stop(2)).await.expect("no panic");
+        network.start(2);
+        let started = Instant::now();
+        let options = CallOptions::default();
+        soon(spawn_echo_with(&channel, raw("x"), options)).await.expect("no panic").expect("a response");
+        assert_eq!(started.elapsed(), Duration::ZERO);
+        // The address that worked is tried first.
+        assert_eq!(network.attempts.load(Ordering::Relaxed), 3);
+    }
+}
