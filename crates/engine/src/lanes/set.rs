@@ -178,7 +178,7 @@ impl LaneSet {
             tokio::select! {
                 biased;
                 outcome = lead.connection(wait_for_ready) => {
-                    return outcome.map_err(|status| status.and(lead.failures()));
+                    return outcome.map_err(|status| status.with_detail(lead.failures()));
                 }
                 () = became_ready => {}
             }
@@ -203,7 +203,7 @@ impl LaneSet {
     #[cold]
     pub(crate) fn last_connect_error(&self) -> Option<String> {
         let lead = Arc::clone(&self.all().lanes[0]);
-        Some(lead.last_failure()?.and(lead.failures()).message().to_owned())
+        Some(lead.last_failure()?.with_detail(lead.failures()).message().to_owned())
     }
 
     /// Returns the channel's target, for messages.
