@@ -51,8 +51,8 @@ impl ServerTrace {
         drop(before);
     }
 
-    /// Ends the span with the recorded outcome. Without one, the call ended with the status of [`drop_with_status`], or was
-    /// cancelled.
+    /// Ends the span with the recorded outcome. Without one, the call ended with the status of [`drop_with_status`], or
+    /// was cancelled.
     pub(crate) fn end(&self) {
         let noted = self.outcome().take();
         let outcome = noted.unwrap_or_else(|| {
