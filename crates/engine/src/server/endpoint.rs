@@ -174,7 +174,7 @@ impl ServerEndpoint {
             on_end,
             deadline,
             measure: measure_of_call,
-            held: metadata_len,
+            buffered: metadata_len,
             ..ServerCall::default()
         };
         state.deferred().count(&measure);

@@ -178,7 +178,7 @@ impl LocalStream {
                 self.running = Running::Over;
                 match outcome {
                     Some(Ok(response)) => self.exchange.respond(response),
-                    Some(Err(received_outcome)) => self.exchange.end(outcome),
+                    Some(Err(outcome)) => self.exchange.end(outcome),
                     None => self.exchange.end(Err(no_response())),
                 }
             }
