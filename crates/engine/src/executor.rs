@@ -51,7 +51,7 @@ struct Worker {
 
 /// A place on a thread for a long-lived task such as a connection.
 #[derive(Debug)]
-pub(crate) struct Seat {
+pub(crate) struct ThreadSlot {
     pub(crate) runtime: Handle,
     /// The processor that the thread is pinned to.
     pub(crate) cpu: Option<usize>,
@@ -96,14 +96,14 @@ impl Executor {
     }
 
     /// Reserves a place on the least loaded thread, round-robin among equals.
-    pub(crate) fn seat(&self) -> Seat {
+    pub(crate) fn reserve_slot(&self) -> ThreadSlot {
         let first = self.next.fetch_add(1, Ordering::Relaxed);
         let count = self.threads.len();
         let in_turn = (0..count).map(|step| &self.threads[first.wrapping_add(step) % count]);
         let worker = in_turn.min_by_key(|worker| worker.load.load(Ordering::Relaxed));
         let Worker { runtime, cpu, load } = worker.expect("there is at least one thread");
         load.fetch_add(1, Ordering::Relaxed);
-        Seat { runtime: runtime.clone(), cpu: *cpu, load: Arc::clone(load) }
+        ThreadSlot { runtime: runtime.clone(), cpu: *cpu, load: Arc::clone(load) }
     }
 
     /// Ends the threads and waits for them, except blocked ones.
@@ -116,7 +116,7 @@ impl Executor {
     }
 }
 
-impl Drop for Seat {
+impl Drop for ThreadSlot {
     fn drop(&mut self) {
         self.load.fetch_sub(1, Ordering::Relaxed);
     }

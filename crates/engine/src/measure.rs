@@ -38,11 +38,11 @@ pub use {metrics::Metrics, traces::Traces};
 pub(crate) use {
     call::{CallMeasure, ServerMeasure},
     connection::{ChannelMeasure, ConnectionMeasure},
-    server_trace::{ServerTrace, ending_with},
+    server_trace::{ServerTrace, drop_with_status},
     setup::Setup,
 };
 
 #[cfg(not(feature = "opentelemetry"))]
 pub(crate) use noop::{
-    CallMeasure, ChannelMeasure, ConnectionMeasure, ServerMeasure, ServerTrace, Setup, ending_with,
+    CallMeasure, ChannelMeasure, ConnectionMeasure, ServerMeasure, ServerTrace, Setup, drop_with_status,
 };

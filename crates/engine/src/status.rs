@@ -13,10 +13,10 @@ pub use thalweg_balance::Code;
 ///
 /// Boxed to keep results small.
 #[derive(Clone)]
-pub struct Status(Box<Stated>);
+pub struct Status(Box<StatusData>);
 
 #[derive(Clone)]
-struct Stated {
+struct StatusData {
     parts: StatusParts,
     /// Made on this side of the call, and still without the call's context.
     is_local: bool,
@@ -121,8 +121,8 @@ impl Status {
 
     /// Creates a DEADLINE_EXCEEDED status that names the incomplete step.
     #[cold]
-    pub(crate) fn too_late(what: impl fmt::Display) -> Self {
-        Self::local(Code::DeadlineExceeded, format!("the deadline of the call has passed: {what}"))
+    pub(crate) fn deadline_exceeded_at(step: impl fmt::Display) -> Self {
+        Self::local(Code::DeadlineExceeded, format!("the deadline of the call has passed: {step}"))
     }
 
     /// Returns whether it was made on this side and has no call context yet.
@@ -132,7 +132,7 @@ impl Status {
 
     /// Appends `more` to the message.
     #[cold]
-    pub(crate) fn and(mut self, more: Option<impl fmt::Display>) -> Self {
+    pub(crate) fn with_detail(mut self, more: Option<impl fmt::Display>) -> Self {
         if let Some(more) = more {
             self.0.parts.message = format!("{}; {more}", self.message()).into();
         }
@@ -141,7 +141,7 @@ impl Status {
 
     /// Appends the call's context to the message, if the status was made on this side and has none yet.
     #[cold]
-    pub(crate) fn of_call(mut self, call: impl fmt::Display) -> Self {
+    pub(crate) fn with_call_context(mut self, call: impl fmt::Display) -> Self {
         if std::mem::take(&mut self.0.is_local) {
             self.0.parts.message = format!("{} [{call}]", self.message()).into();
         }
@@ -152,7 +152,7 @@ impl Status {
     /// resets the stream. The reset may reach the client before the client's timer fires, although nothing cancelled
     /// the call.
     #[cold]
-    pub(crate) fn of_call_until(self, deadline: Instant) -> Self {
+    pub(crate) fn cancelled_by_deadline(self, deadline: Instant) -> Self {
         if self.code() == Code::Cancelled && Instant::now() >= deadline {
             Self::deadline_exceeded()
         } else {
@@ -167,7 +167,7 @@ impl Status {
 
 impl From<StatusParts> for Status {
     fn from(parts: StatusParts) -> Self {
-        Self(Box::new(Stated { parts, is_local: false }))
+        Self(Box::new(StatusData { parts, is_local: false }))
     }
 }
 

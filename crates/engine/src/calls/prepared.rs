@@ -163,11 +163,11 @@ impl Prepared {
         let status = if status.is_local() && status.code() == Code::DeadlineExceeded {
             phase = None;
             let position = reached.as_ref().and_then(|reached| reached.position);
-            Status::too_late(self.incomplete_step(position, channel))
+            Status::deadline_exceeded_at(self.incomplete_step(position, channel))
         } else {
             status
         };
-        status.of_call(CallContext {
+        status.with_call_context(CallContext {
             path: method.path(),
             target: &channel.target(),
             peer: reached.as_ref().map(|reached| &*reached.connection.peer),
@@ -205,7 +205,7 @@ impl Prepared {
 #[cold]
 fn refused(status: Status, channel: &Channel, method: &Method) -> Status {
     let (path, target) = (method.path(), &channel.target());
-    status.of_call(CallContext { path, target, peer: None, attempt: 1, phase: Some(Phase::Unsent) })
+    status.with_call_context(CallContext { path, target, peer: None, attempt: 1, phase: Some(Phase::Unsent) })
 }
 
 /// Runs `step` until the deadline.
@@ -216,7 +216,7 @@ pub(super) async fn within<T>(
     match deadline {
         None => step.await,
         Some(deadline) => match timeout_at(deadline, step).await {
-            Ok(outcome) => outcome.map_err(|status| status.of_call_until(deadline)),
+            Ok(outcome) => outcome.map_err(|status| status.cancelled_by_deadline(deadline)),
             Err(_) => Err(Status::deadline_exceeded()),
         },
     }

@@ -409,7 +409,7 @@ impl UnaryResponse {
     pub fn fail(self, status: Status, channel: &Channel, method: &Method) -> Status {
         let (path, target) = (method.path(), &channel.target());
         let context = CallContext { path, target, peer: None, attempt: 1, phase: Some(Phase::Response) };
-        let status = status.of_call(context);
+        let status = status.with_call_context(context);
         self.measure.fail(&status);
         self.finish();
         status

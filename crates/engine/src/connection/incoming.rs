@@ -415,7 +415,7 @@ impl Incoming {
     fn in_time(&self, outcome: Result<HeaderMap, Status>) -> Result<HeaderMap, Status> {
         match &self.deadline {
             None => outcome,
-            Some(sleep) => outcome.map_err(|status| status.of_call_until(sleep.deadline())),
+            Some(sleep) => outcome.map_err(|status| status.cancelled_by_deadline(sleep.deadline())),
         }
     }
 
@@ -445,8 +445,9 @@ impl Incoming {
     pub(crate) fn explain(&self, status: Status) -> Status {
         let (Some(call), Origin::Stream(receiving)) = (&self.call, &self.origin) else { return status };
         let is_late = status.is_local() && status.code() == Code::DeadlineExceeded;
-        let status = if is_late { Status::too_late("the responses were not complete") } else { status };
-        status.of_call(CallContext {
+        let status =
+            if is_late { Status::deadline_exceeded_at("the responses were not complete") } else { status };
+        status.with_call_context(CallContext {
             path: &call.path,
             target: &receiving.connection.target(),
             peer: Some(&receiving.connection.peer),

@@ -73,8 +73,8 @@ impl Outgoing {
         encoded
     }
 
-    /// Encodes the only message of a stream: a small one is appended to `encode_buffer`, a larger one gets a buffer of its
-    /// own.
+    /// Encodes the only message of a stream: a small one is appended to `encode_buffer`, a larger one gets a buffer of
+    /// its own.
     ///
     /// # Errors
     /// The message may not be sent, or its code has failed. `encode_buffer` is unchanged then.

@@ -7,10 +7,10 @@ use std::task::Waker;
 
 /// The calls of a channel that wait for a free stream, in order of arrival.
 ///
-/// A woken call looks for a connection with a free stream ([`StreamAdmission::may_have_free_stream`]), opens its stream, and
-/// wakes the next call if there is another stream. So a burst of free streams is used up without waking every call for
-/// each one. No free stream is lost: a connection opens its admission *before* it wakes the first call in the queue, and a
-/// call checks the admissions *after* it has joined.
+/// A woken call looks for a connection with a free stream ([`StreamAdmission::may_have_free_stream`]), opens its
+/// stream, and wakes the next call if there is another stream. So a burst of free streams is used up without waking
+/// every call for each one. No free stream is lost: a connection opens its admission *before* it wakes the first call
+/// in the queue, and a call checks the admissions *after* it has joined.
 #[derive(Debug, Default)]
 pub(crate) struct StreamWaitQueue {
     /// Number of waiting calls, readable without the lock.

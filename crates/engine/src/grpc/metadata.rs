@@ -59,7 +59,7 @@ pub(crate) fn emit_raw(
     size_max: usize,
     fields: &mut FieldList,
 ) -> Result<(), MetadataTooLarge> {
-    let is_left_out = |name: &str| is_of_one_hop(name) || is_left_out(name);
+    let is_left_out = |name: &str| is_hop_by_hop(name) || is_left_out(name);
     push_all(|| outgoing(headers, is_left_out), size_max, fields)
 }
 
@@ -100,7 +100,7 @@ pub fn receive_from_other_protocol(
     let mut received = Collector::default();
     for (name, value) in headers {
         let name_text = name.as_str();
-        if is_of_one_hop(name_text) || is_read_by_transport(name_text.as_bytes()) || is_left_out(name_text) {
+        if is_hop_by_hop(name_text) || is_read_by_transport(name_text.as_bytes()) || is_left_out(name_text) {
             continue;
         }
         if !name_text.ends_with("-bin") {
@@ -260,26 +260,30 @@ fn outgoing(metadata: &HeaderMap, is_left_out: impl Fn(&str) -> bool) -> impl It
             let len = encoded.iter().rposition(|byte| *byte != b'=').map_or(0, |last| last + 1);
             (&encoded[..len], Indexing::Literal)
         } else {
-            (value.as_bytes(), if is_ever_new(name) { Indexing::Literal } else { Indexing::Insert })
+            (value.as_bytes(), if is_unique_per_request(name) { Indexing::Literal } else { Indexing::Insert })
         };
         (!is_left_out(name.as_str())).then(|| Field {
             name: name.as_str().as_bytes(),
             // RFC 9113 §8.2.1: a value that starts or ends with white space makes the whole message malformed.
             value: encoded.trim_ascii(),
-            indexing: if value.is_sensitive() || is_secret(name) { Indexing::Never } else { indexing },
+            indexing: if value.is_sensitive() || is_sensitive_name(name) {
+                Indexing::Never
+            } else {
+                indexing
+            },
         })
     })
 }
 
 /// Returns whether a field's name marks it as secret. It is kept out of tables, where guesses could be checked against
 /// it (RFC 7541 §7.1.3).
-fn is_secret(name: &HeaderName) -> bool {
+fn is_sensitive_name(name: &HeaderName) -> bool {
     use http::header::{AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION, SET_COOKIE};
     [AUTHORIZATION, PROXY_AUTHORIZATION, COOKIE, SET_COOKIE].contains(name)
 }
 
 /// Returns whether a field's value differs each time, so that it would displace reusable entries of the dynamic table.
-fn is_ever_new(name: &HeaderName) -> bool {
+fn is_unique_per_request(name: &HeaderName) -> bool {
     matches!(name.as_str(), "grpc-timeout" | "grpc-message" | "content-length" | "date")
 }
 
@@ -314,7 +318,7 @@ fn is_connection_specific(name: &str) -> bool {
 }
 
 /// Returns whether the field is hop-by-hop, or replaced in HTTP/2.
-fn is_of_one_hop(name: &str) -> bool {
+fn is_hop_by_hop(name: &str) -> bool {
     name == "host" || is_connection_specific(name)
 }
 

@@ -231,15 +231,15 @@ where
         let stream = connected.map_err(|error| Status::unavailable(format!("{peer}: {error}")))?;
         options.watcher.notify(|| ConnectStep::Secured);
         step.set(Step::SETTINGS_OVER_TLS);
-        return speak(stream, peer, options, observer).await;
+        return start_http2(stream, peer, options, observer).await;
     }
     step.set(Step::SETTINGS);
-    speak(io, peer, options, observer).await
+    start_http2(io, peer, options, observer).await
 }
 
 /// Starts HTTP/2 on a byte stream, and waits for the server's SETTINGS: only they prove that there is a server behind
 /// the socket.
-async fn speak<IO>(
+async fn start_http2<IO>(
     io: IO,
     peer: String,
     options: ConnectionOptions,
@@ -257,7 +257,7 @@ where
     }
     let endpoint = ClientEndpoint::new(EncodingSet::ALL, observer.clone(), Arc::clone(&maintenance));
     let driver = Driver::new(io, endpoint, Arc::clone(&connection), busy_poll);
-    let ended = LostAtEnd { observer: observer.clone(), connection: Arc::clone(&connection) };
+    let ended = NotifyOnDrop { observer: observer.clone(), connection: Arc::clone(&connection) };
     tokio::spawn(async move {
         driver.await;
         drop(ended);
@@ -286,12 +286,12 @@ where
 }
 
 /// Notifies the observer when a connection is over, even if the runtime drops the driver's task.
-struct LostAtEnd {
+struct NotifyOnDrop {
     observer: Observer,
     connection: Arc<Connection>,
 }
 
-impl Drop for LostAtEnd {
+impl Drop for NotifyOnDrop {
     fn drop(&mut self) {
         self.connection.measure.disconnected();
         if let Some(observer) = self.observer.upgrade() {

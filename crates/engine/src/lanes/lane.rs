@@ -22,7 +22,7 @@ use tokio::time::{Instant, sleep_until};
 use super::connecting::Connector;
 use super::observers::{ConnectionObserver, LaneObserver};
 use crate::connection::Connection;
-use crate::executor::Seat;
+use crate::executor::ThreadSlot;
 use crate::registry;
 use crate::snapshot::{Counts, LaneDetails};
 use crate::status::Status;
@@ -39,7 +39,7 @@ pub(crate) struct Lane {
     observer: Weak<dyn LaneObserver>,
     connector: Arc<Connector>,
     /// Thread of its connection, if not the caller's.
-    seat: Option<Seat>,
+    thread_slot: Option<ThreadSlot>,
     state: RwLock<State>,
     /// Wakes calls that wait for another state, in order of arrival. tokio's `watch` would wake them in random order,
     /// and a simulation would not replay.
@@ -48,13 +48,13 @@ pub(crate) struct Lane {
     busy_permille: AtomicU32,
     /// Number of the thread on which responses last arrived; 0 before the first.
     response_thread: AtomicU32,
-    carried: Mutex<Carried>,
+    totals: Mutex<LaneTotals>,
     outage: Mutex<Outage>,
 }
 
 /// Totals of a lane's connections.
 #[derive(Debug, Default)]
-struct Carried {
+struct LaneTotals {
     /// Connections that are not over, in the order of their opening.
     connections: Vec<Arc<Connection>>,
     /// Calls of connections that are over.
@@ -97,7 +97,7 @@ impl Lane {
         observer: Weak<dyn LaneObserver>,
         connector: Arc<Connector>,
     ) -> Self {
-        let seat = connector.connection.executor.as_ref().map(|executor| executor.seat());
+        let thread_slot = connector.connection.executor.as_ref().map(|executor| executor.reserve_slot());
         Self {
             id,
             number: registry::next_id(),
@@ -105,12 +105,12 @@ impl Lane {
             opened_at: Instant::now(),
             observer,
             connector,
-            seat,
+            thread_slot,
             state: RwLock::new(State::Idle),
             changed: Notify::new(),
             busy_permille: AtomicU32::new(UNKNOWN),
             response_thread: AtomicU32::new(0),
-            carried: Mutex::default(),
+            totals: Mutex::default(),
             outage: Mutex::default(),
         }
     }
@@ -191,9 +191,9 @@ impl Lane {
 
     /// Returns the lane's state and totals. `closes`: it accepts no more calls.
     pub(super) fn details(&self, closes: bool) -> LaneDetails {
-        let carried = self.carried();
-        let (mut calls, connections) = (carried.calls, carried.connections.clone());
-        drop(carried);
+        let totals = self.totals();
+        let (mut calls, connections) = (totals.calls, totals.connections.clone());
+        drop(totals);
         for connection in &connections {
             calls += connection.lock().traffic().calls;
         }
@@ -204,11 +204,11 @@ impl Lane {
 
     /// Returns its connection of this number.
     pub(super) fn socket(&self, id: u64) -> Option<Arc<Connection>> {
-        self.carried().connections.iter().find(|connection| connection.id == id).cloned()
+        self.totals().connections.iter().find(|connection| connection.id == id).cloned()
     }
 
-    fn carried(&self) -> MutexGuard<'_, Carried> {
-        self.carried.lock().unwrap_or_else(PoisonError::into_inner)
+    fn totals(&self) -> MutexGuard<'_, LaneTotals> {
+        self.totals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn state_name(&self) -> &'static str {
@@ -246,12 +246,14 @@ impl Lane {
 
     /// Returns the runtime of its connection: the channel's own thread's, or the caller's.
     pub(super) fn runtime(&self) -> Option<Handle> {
-        self.seat.as_ref().map_or_else(|| Handle::try_current().ok(), |seat| Some(seat.runtime.clone()))
+        self.thread_slot
+            .as_ref()
+            .map_or_else(|| Handle::try_current().ok(), |thread_slot| Some(thread_slot.runtime.clone()))
     }
 
     /// Returns the processor that its thread is pinned to.
     pub(super) fn cpu(&self) -> Option<usize> {
-        self.seat.as_ref().and_then(|seat| seat.cpu)
+        self.thread_slot.as_ref().and_then(|thread_slot| thread_slot.cpu)
     }
 
     /// Returns the last known share of time that its driver was busy, in thousandths.
@@ -406,14 +408,14 @@ impl ConnectionObserver for Lane {
     }
 
     fn opened(&self, connection: &Arc<Connection>) {
-        self.carried().connections.push(Arc::clone(connection));
+        self.totals().connections.push(Arc::clone(connection));
     }
 
     fn ended(&self, connection: &Arc<Connection>) {
         let calls = connection.lock().traffic().calls;
-        let mut carried = self.carried();
-        carried.connections.retain(|other| !Arc::ptr_eq(other, connection));
-        carried.calls += calls;
+        let mut totals = self.totals();
+        totals.connections.retain(|other| !Arc::ptr_eq(other, connection));
+        totals.calls += calls;
     }
 }
 

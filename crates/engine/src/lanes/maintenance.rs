@@ -80,13 +80,16 @@ impl Maintenance {
                 let state = connection.lock();
                 state.ended().is_some() || state.http2.is_closed()
             };
-            let found =
-                if is_over { Found::Over } else { self.check(&connection, keepalive, &mut keepalive_state) };
-            match (found, keepalive) {
-                (Found::Over, _) => return,
-                (Found::Silent, Some(keepalive)) => end_silent(&connection, &keepalive),
-                (Found::Silent, None) | (Found::Idle, _) => {}
-                (Found::Well { next_check }, _) => {
+            let outcome = if is_over {
+                CheckOutcome::Over
+            } else {
+                self.check(&connection, keepalive, &mut keepalive_state)
+            };
+            match (outcome, keepalive) {
+                (CheckOutcome::Over, _) => return,
+                (CheckOutcome::Silent, Some(keepalive)) => end_silent(&connection, &keepalive),
+                (CheckOutcome::Silent, None) | (CheckOutcome::Idle, _) => {}
+                (CheckOutcome::CheckAgain { next_check }, _) => {
                     drop(connection);
                     sleep_until(next_check).await;
                     continue;
@@ -104,34 +107,34 @@ impl Maintenance {
         connection: &Connection,
         keepalive: Option<Keepalive>,
         keepalive_state: &mut KeepaliveState,
-    ) -> Found {
+    ) -> CheckOutcome {
         let now = Instant::now();
         let mut state = connection.lock();
         let mut next_check = None;
         if let Some(max) = self.idle_max {
             let ends = state.sweep(now) + max;
             if ends <= now {
-                return Found::Idle;
+                return CheckOutcome::Idle;
             }
             next_check = Some(ends.min(now + (max / IDLE_CHECKS).max(Duration::from_millis(10))));
         }
         if let Some(keepalive) = &keepalive {
             match keepalive_state.check(keepalive, &mut state, now) {
-                KeepaliveCheck::Silent => return Found::Silent,
+                KeepaliveCheck::Silent => return CheckOutcome::Silent,
                 KeepaliveCheck::Again(at) => {
                     next_check = Some(next_check.map_or(at, |earlier| earlier.min(at)));
                 }
             }
         }
-        next_check.map_or(Found::Over, |next_check| Found::Well { next_check })
+        next_check.map_or(CheckOutcome::Over, |next_check| CheckOutcome::CheckAgain { next_check })
     }
 }
 
-enum Found {
+enum CheckOutcome {
     Over,
     Silent,
     Idle,
-    Well { next_check: Instant },
+    CheckAgain { next_check: Instant },
 }
 
 #[cfg(test)]

@@ -162,7 +162,7 @@ impl LaneSet {
             tokio::select! {
                 biased;
                 outcome = lead.connection(wait_for_ready) => {
-                    return outcome.map_err(|status| status.and(lead.failures()));
+                    return outcome.map_err(|status| status.with_detail(lead.failures()));
                 }
                 () = became_ready => {}
             }
@@ -187,7 +187,7 @@ impl LaneSet {
     #[cold]
     pub(crate) fn last_connect_error(&self) -> Option<String> {
         let lead = Arc::clone(&self.all().lanes[0]);
-        Some(lead.last_failure()?.and(lead.failures()).message().to_owned())
+        Some(lead.last_failure()?.with_detail(lead.failures()).message().to_owned())
     }
 
     /// Connects every lane, one after the other.
@@ -553,8 +553,8 @@ const LOAD_OF_ONE: u64 = 2 * 1000;
 /// From this load of its own lane (four calls), a thread compares it with only one other lane.
 const COMPARED_WITH_ALL_MAX: u64 = 5 * 1000;
 
-/// Returns the lane on the caller's processor, unless its load is more than [`LOCAL_LOAD_RATIO_MAX`] times `load`. Waking a
-/// thread of the same processor wakes no sleeping processor. `lanes` yields each lane's processor and load.
+/// Returns the lane on the caller's processor, unless its load is more than [`LOCAL_LOAD_RATIO_MAX`] times `load`.
+/// Waking a thread of the same processor wakes no sleeping processor. `lanes` yields each lane's processor and load.
 fn on_processor(cpu: usize, load: u64, lanes: impl Iterator<Item = (Option<usize>, u64)>) -> Option<usize> {
     let local = lanes.enumerate().filter(|(_, (lane, _))| *lane == Some(cpu));
     let (index, (_, local)) = local.min_by_key(|(_, (_, load))| *load)?;

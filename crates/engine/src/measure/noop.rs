@@ -88,7 +88,7 @@ impl ServerTrace {
     }
 }
 
-pub(crate) fn ending_with<T>(_status: &Status, left: T) {
+pub(crate) fn drop_with_status<T>(_status: &Status, left: T) {
     drop(left);
 }
 

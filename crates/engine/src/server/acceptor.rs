@@ -20,7 +20,7 @@ use super::first_bytes::{self, Protocol};
 #[cfg(feature = "tls")]
 use super::handshakes::Handshakes;
 use super::http1::{ByteStream, Http1, serve_http1};
-use super::rewound::Rewound;
+use super::prefixed_stream::PrefixedStream;
 use crate::connection::{Connection, Driver};
 use crate::connection_info::ConnectionInfo;
 use crate::executor::Executor;
@@ -106,8 +106,9 @@ impl Acceptor {
 
     /// Serves a socket in a task, on the current runtime or one of the threads.
     fn start(&self, socket: Accepted, executor: Option<&Executor>) -> io::Result<()> {
-        let seat = executor.map(Executor::seat);
-        let runtime = seat.as_ref().map_or_else(Handle::current, |seat| seat.runtime.clone());
+        let thread_slot = executor.map(Executor::reserve_slot);
+        let runtime =
+            thread_slot.as_ref().map_or_else(Handle::current, |thread_slot| thread_slot.runtime.clone());
         if let Some(timeout) = self.user_timeout {
             socket.set_user_timeout(timeout)?;
         }
@@ -126,14 +127,14 @@ impl Acceptor {
             let serving = self.serve_secure(socket, peer, secure);
             runtime.spawn(async move {
                 serving.await;
-                drop(seat);
+                drop(thread_slot);
             });
             return Ok(());
         }
         let serving = self.serve(socket, peer);
         runtime.spawn(async move {
             serving.await;
-            drop(seat);
+            drop(thread_slot);
         });
         Ok(())
     }
@@ -199,7 +200,7 @@ impl Acceptor {
         {
             let info = self.passes_connection_info.then(|| Arc::new(info));
             let drains = self.connections.draining().has_started();
-            let io: Box<dyn ByteStream> = Box::new(Rewound::new(first, io));
+            let io: Box<dyn ByteStream> = Box::new(PrefixedStream::new(first, io));
             let serving = async move { serve_http1(&*http1, io, info, connection, drains).await };
             return Opened::Http1(Box::pin(serving));
         }
@@ -246,12 +247,12 @@ impl Acceptor {
         let memory = registered.tls();
         let (acceptor, tls, handshake) = (self.clone(), secure.tls.clone(), secure.handshakes.begin());
         let opening = async move {
-            let shaken = tokio::select! {
+            let outcome = tokio::select! {
                 biased;
                 () = acceptor.connections.draining().started() => None,
-                shaken = handshake.run(&connection, tls.accept(io, memory)) => shaken,
+                outcome = handshake.run(&connection, tls.accept(io, memory)) => outcome,
             };
-            match shaken {
+            match outcome {
                 Some(Ok((stream, tls))) => {
                     let agreed = match tls.alpn_protocol() {
                         Some("http/1.1") => Some(Protocol::Http1),

@@ -146,28 +146,28 @@ impl ServerEndpoint {
             ParsedRequest::Refused(refused, _) => {
                 self.measure.call(None, || Some(Arc::clone(refused) as Arc<dyn SpanSource>))
             }
-            ParsedRequest::Http(_) => CallMeasure::default(),
+            ParsedRequest::NonGrpc(_) => CallMeasure::default(),
         };
         let inbox = match &parsed {
             ParsedRequest::Call(route) => match &route.raw {
                 None => Inbox::new(route.method.options.max_decoding_message_size),
                 Some(raw) => Inbox::raw(Vec::new(), raw.gathers),
             },
-            ParsedRequest::Refused(..) | ParsedRequest::Http(_) => Inbox::discarded(),
+            ParsedRequest::Refused(..) | ParsedRequest::NonGrpc(_) => Inbox::discarded(),
         };
         let on_end: Option<OnEnd> = match &parsed {
             ParsedRequest::Call(route) if !route.method.is_streaming() => Some(Arc::clone(route) as OnEnd),
-            ParsedRequest::Call(_) | ParsedRequest::Refused(..) | ParsedRequest::Http(_) => None,
+            ParsedRequest::Call(_) | ParsedRequest::Refused(..) | ParsedRequest::NonGrpc(_) => None,
         };
         let key = state.next_key();
         state.http2.set_tag(stream, key.into());
         let deadline = match &parsed {
             ParsedRequest::Call(route) => route.deadline(state),
-            ParsedRequest::Refused(..) | ParsedRequest::Http(_) => None,
+            ParsedRequest::Refused(..) | ParsedRequest::NonGrpc(_) => None,
         };
         let metadata_len = match &parsed {
             ParsedRequest::Call(route) => route.metadata_len,
-            ParsedRequest::Refused(..) | ParsedRequest::Http(_) => 0,
+            ParsedRequest::Refused(..) | ParsedRequest::NonGrpc(_) => 0,
         };
         let measure_of_call = measure.clone();
         let call = ServerCall {
@@ -182,7 +182,7 @@ impl ServerEndpoint {
         insert(state, Slot::of_server(stream, inbox, call));
         match parsed {
             ParsedRequest::Refused(refused, headers) => {
-                let target = ResponseTarget::of_none(key, stream, headers);
+                let target = ResponseTarget::for_refusal(key, stream, headers);
                 respond::refuse(state, &target, &refused.status);
                 return;
             }
@@ -202,7 +202,7 @@ impl ServerEndpoint {
                     ResponseTarget { key, stream, outgoing: route.outgoing, headers: route.response_headers };
                 self.streams_ready.push((route, target, measure));
             }
-            ParsedRequest::Http(response) => {
+            ParsedRequest::NonGrpc(response) => {
                 // The stream stays until its body ends, so that further protocol errors are detected.
                 response.send(&mut state.http2, stream);
                 state.failed.call();
@@ -320,7 +320,11 @@ impl ServerEndpoint {
             let target =
                 ResponseTarget { key, stream, outgoing: route.outgoing, headers: route.response_headers };
             if deadline.is_some_and(|deadline| deadline <= state.polled_at) {
-                return respond::refuse(state, &target, &Status::too_late("the request was not complete"));
+                return respond::refuse(
+                    state,
+                    &target,
+                    &Status::deadline_exceeded_at("the request was not complete"),
+                );
             }
             self.push_ready(ReadyCall { route, target, body });
         }
@@ -353,7 +357,7 @@ impl ServerEndpoint {
     fn refuse(state: &mut State, key: SlotKey, stream: StreamId, status: &Status) {
         let Some((slot, http2, deferred)) = state.parts(key) else { return };
         if let Some(route) = take_route(slot) {
-            let target = ResponseTarget::of_none(key, stream, route.response_headers);
+            let target = ResponseTarget::for_refusal(key, stream, route.response_headers);
             respond::refuse(state, &target, status);
             return;
         }

@@ -26,17 +26,17 @@ use crate::status::Status;
 /// A streaming call during its handler, from a connection or [in-process](super::LocalCalls). It gets one response.
 /// Dropping it without a response resets the call.
 pub struct StreamingCall {
-    way: Way,
+    transport: CallTransport,
     pub(super) measure: CallMeasure,
 }
 
 /// Transport of a call.
-enum Way {
-    Connection(Carried),
+enum CallTransport {
+    Connection(ConnectionCall),
     Local(LocalResponder),
 }
 
-struct Carried {
+struct ConnectionCall {
     connection: Arc<Connection>,
     target: ResponseTarget,
     message_size_max: usize,
@@ -51,48 +51,61 @@ impl StreamingCall {
         encoding: Encoding,
         measure: CallMeasure,
     ) -> Self {
-        Self { way: Way::Connection(Carried { connection, target, message_size_max, encoding }), measure }
+        Self {
+            transport: CallTransport::Connection(ConnectionCall {
+                connection,
+                target,
+                message_size_max,
+                encoding,
+            }),
+            measure,
+        }
     }
 
     /// Creates an in-process call.
     pub(super) fn local(responder: LocalResponder, measure: CallMeasure) -> Self {
-        Self { way: Way::Local(responder), measure }
+        Self { transport: CallTransport::Local(responder), measure }
     }
 
     /// Disables compression of the response, overriding the method's options.
     pub fn disable_compression(&mut self) {
-        match &mut self.way {
-            Way::Connection(Carried { target, .. }) => target.outgoing = target.outgoing.uncompressed(),
+        match &mut self.transport {
+            CallTransport::Connection(ConnectionCall { target, .. }) => {
+                target.outgoing = target.outgoing.uncompressed()
+            }
             // Never compressed.
-            Way::Local(_) => {}
+            CallTransport::Local(_) => {}
         }
     }
 
     /// Returns the requests. Call it once.
     pub fn requests(&self) -> Incoming {
         let measure = self.measure.clone();
-        match &self.way {
-            Way::Connection(Carried { connection, target, message_size_max, encoding }) => {
+        match &self.transport {
+            CallTransport::Connection(ConnectionCall { connection, target, message_size_max, encoding }) => {
                 let connection = Arc::clone(connection);
                 Incoming::of_requests(connection, target.key, *message_size_max, *encoding, measure)
             }
-            Way::Local(responder) => responder.requests(measure),
+            CallTransport::Local(responder) => responder.requests(measure),
         }
     }
 
     /// Responds with one message or a status.
     pub fn respond<M: Encode>(self, result: Result<MessageResponse<'_, M>, Status>) {
         self.measure.note_outcome(result.as_ref().map(|_| ()));
-        let Some(trace) = self.measure.server_trace() else { return self.way.respond(result) };
-        self.way.respond(result.map(|response| response.map(|message| TracedMessage::new(message, trace))));
+        let Some(trace) = self.measure.server_trace() else { return self.transport.respond(result) };
+        self.transport
+            .respond(result.map(|response| response.map(|message| TracedMessage::new(message, trace))));
     }
 
     /// Responds with a status only.
     pub fn fail(self, status: &Status) {
         self.measure.note_outcome(Err(status));
-        match &self.way {
-            Way::Connection(Carried { connection, target, .. }) => respond::fail(connection, target, status),
-            Way::Local(responder) => responder.fail(status),
+        match &self.transport {
+            CallTransport::Connection(ConnectionCall { connection, target, .. }) => {
+                respond::fail(connection, target, status)
+            }
+            CallTransport::Local(responder) => responder.fail(status),
         }
     }
 
@@ -104,13 +117,13 @@ impl StreamingCall {
         messages: S,
         trailers: Option<HeaderMap>,
     ) {
-        if let Err(status) = self.way.send_headers(metadata) {
+        if let Err(status) = self.transport.send_headers(metadata) {
             return self.fail(&status);
         }
-        let Self { way, measure } = self;
-        let Carried { connection, target, .. } = match way {
-            Way::Connection(carried) => carried,
-            Way::Local(responder) => return responder.send(messages, trailers, &measure).await,
+        let Self { transport, measure } = self;
+        let ConnectionCall { connection, target, .. } = match transport {
+            CallTransport::Connection(call) => call,
+            CallTransport::Local(responder) => return responder.send(messages, trailers, &measure).await,
         };
         let outcome_measure = measure.clone();
         let mut sender =
@@ -131,10 +144,10 @@ impl StreamingCall {
     }
 }
 
-impl Way {
+impl CallTransport {
     fn respond<M: Encode>(&self, result: Result<MessageResponse<'_, M>, Status>) {
         match self {
-            Self::Connection(Carried { connection, target, .. }) => {
+            Self::Connection(ConnectionCall { connection, target, .. }) => {
                 respond::send(connection, target, &result);
             }
             Self::Local(responder) => responder.respond(result),
@@ -145,7 +158,7 @@ impl Way {
     /// once.
     fn send_headers(&self, metadata: &HeaderMap) -> Result<(), Status> {
         match self {
-            Self::Connection(Carried { connection, target, .. }) => {
+            Self::Connection(ConnectionCall { connection, target, .. }) => {
                 let mut state = connection.lock();
                 respond::send_headers(&mut state, target, metadata)?;
                 if let Some(call) = state.slot(target.key).and_then(Slot::server) {

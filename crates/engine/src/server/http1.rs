@@ -94,22 +94,20 @@ pub(super) async fn serve_http1(
     drains: bool,
 ) {
     connection.lock().hand_to_http1(drains);
-    let (stop_sender, stop_receiver) = oneshot::channel::<()>();
-    let mut stop_sender = Some(stop_sender);
+    let (sender, receiver) = oneshot::channel::<()>();
+    let mut sender = Some(sender);
     let stop = Box::pin(async move {
         // The sender lives as long as this runs.
-        let _ = stop_receiver.await;
+        let _ = receiver.await;
     });
     let requests = Http1Requests(Arc::clone(&connection));
     let mut serving = http1.serve(Http1Connection { io, info, stop, requests });
     poll_fn(|cx| {
         loop {
-            match connection.poll_command(stop_sender.is_none(), cx) {
+            match connection.poll_command(sender.is_none(), cx) {
                 Poll::Pending => return serving.as_mut().poll(cx),
                 Poll::Ready(Http1Command::Close) => return Poll::Ready(()),
-                Poll::Ready(Http1Command::Drain) => {
-                    drop(stop_sender.take().map(|stop_sender| stop_sender.send(())))
-                }
+                Poll::Ready(Http1Command::Drain) => drop(sender.take().map(|sender| sender.send(()))),
             }
         }
     })

@@ -361,7 +361,7 @@ fn end_call(state: &mut State, key: SlotKey, status: &Status) {
     if slot.server().is_some_and(|call| call.on_end.take().is_some()) {
         respond::refuse(
             state,
-            &ResponseTarget::of_none(key, stream, respond::fixed_headers(EncodingSet::ALL, "")),
+            &ResponseTarget::for_refusal(key, stream, respond::fixed_headers(EncodingSet::ALL, "")),
             status,
         );
     } else {

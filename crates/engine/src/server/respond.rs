@@ -89,7 +89,7 @@ pub(super) enum Response<'a> {
 
 impl ResponseTarget {
     /// Creates the target of a call that ends with a status before a handler runs.
-    pub(super) fn of_none(key: SlotKey, stream: StreamId, headers: &'static FixedHeaders) -> Self {
+    pub(super) fn for_refusal(key: SlotKey, stream: StreamId, headers: &'static FixedHeaders) -> Self {
         Self { key, stream, outgoing: Outgoing::default(), headers }
     }
 }

@@ -27,7 +27,7 @@ pub(super) enum ParsedRequest {
     /// A gRPC request rejected before dispatch, with its fixed response headers.
     Refused(Arc<RefusedRequest>, &'static FixedHeaders),
     /// Not gRPC.
-    Http(Arc<HttpErrorResponse>),
+    NonGrpc(Arc<HttpErrorResponse>),
 }
 
 /// A call rejected because of its headers.
@@ -76,7 +76,7 @@ pub(super) fn parse(
     let raw = |method| match raw_route(method, headers, info) {
         Ok(route) => ParsedRequest::Call(Arc::new(route)),
         Err(status) if is_grpc(headers) => refused(status),
-        Err(_) => ParsedRequest::Http(Arc::new(HttpErrorResponse::malformed(headers.method()))),
+        Err(_) => ParsedRequest::NonGrpc(Arc::new(HttpErrorResponse::malformed(headers.method()))),
     };
     if let Ok(method) = &found
         && method.handler.starts_on == StartsOn::RawRequest
@@ -93,7 +93,7 @@ pub(super) fn parse(
         (Err(Refusal::Status(status)), _) => return refused(status),
         (Err(_), Some(fallback)) => return raw(&fallback.requests),
         (Err(refusal), None) => {
-            return ParsedRequest::Http(Arc::new(HttpErrorResponse::to(&refusal, headers.method(), path)));
+            return ParsedRequest::NonGrpc(Arc::new(HttpErrorResponse::to(&refusal, headers.method(), path)));
         }
     };
     received.connection = info.cloned();

@@ -119,7 +119,7 @@ impl Future for CallTask {
             }
             Next::Waits => {
                 this.is_waiting = true;
-                let too_late = |()| Err(Status::too_late("the response waited for memory"));
+                let too_late = |()| Err(Status::deadline_exceeded_at("the response waited for memory"));
                 this.deadline.poll(cx).map(too_late)
             }
             Next::Runs => {
@@ -137,7 +137,7 @@ impl Future for CallTask {
                 Poll::Ready(())
             }
             Poll::Ready(Err(status)) => {
-                measure::ending_with(&status, this.future.take());
+                measure::drop_with_status(&status, this.future.take());
                 let mut state = this.connection.lock();
                 respond::end_with(&mut state, &this.target, &status);
                 state.notify_driver();

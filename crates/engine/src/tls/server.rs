@@ -287,8 +287,8 @@ impl ServerTls {
         Self { http1: Some(Arc::default()), ..self }
     }
 
-    /// Runs the handshake with a client, within the timeout. `memory` tracks the memory of the stream's buffers from now
-    /// on.
+    /// Runs the handshake with a client, within the timeout. `memory` tracks the memory of the stream's buffers from
+    /// now on.
     pub(crate) async fn accept<IO>(
         &self,
         io: IO,

@@ -178,12 +178,12 @@ impl LocalStream {
                 self.running = Running::Over;
                 match outcome {
                     Some(Ok(response)) => self.exchange.respond(response),
-                    Some(Err(received_outcome)) => self.exchange.end(received_outcome),
+                    Some(Err(outcome)) => self.exchange.end(outcome),
                     None => self.exchange.end(Err(no_response())),
                 }
             }
             Poll::Ready(Err(status)) => {
-                measure::ending_with(&status, std::mem::replace(&mut self.running, Running::Over));
+                measure::drop_with_status(&status, std::mem::replace(&mut self.running, Running::Over));
                 self.exchange.end(Err(status));
             }
         }
@@ -223,7 +223,7 @@ impl Gathering {
                 }
                 Poll::Ready(Some(Err(status))) => break status,
                 Poll::Pending => match deadline.poll(cx) {
-                    Poll::Ready(()) => break Status::too_late("the request was not complete"),
+                    Poll::Ready(()) => break Status::deadline_exceeded_at("the request was not complete"),
                     Poll::Pending => return Poll::Pending,
                 },
             }
@@ -299,9 +299,9 @@ mod tests {
     }
 
     /// Moves its call to another task, which sends this number of messages, or drops the call if 0.
-    struct GivingAway(usize);
+    struct HandsCallToTask(usize);
 
-    impl StreamingHandler for GivingAway {
+    impl StreamingHandler for HandsCallToTask {
         fn start(&self, _: &RequestHead, call: StreamingCall) -> Pin<Box<dyn Future<Output = ()> + Send>> {
             let messages = Messages(self.0);
             let responding = tokio::spawn(async move {
@@ -316,7 +316,7 @@ mod tests {
     }
 
     fn call(messages: usize) -> LocalStream {
-        let handler = Handler::streaming(GivingAway(messages));
+        let handler = Handler::streaming(HandsCallToTask(messages));
         let method = Arc::new(ServerMethod::new("test.A/B", ServiceOptions::default(), handler));
         let head = RequestHead::new(HeaderMap::new(), None, None);
         let requests: RequestStream = Box::pin(NoRequests);

@@ -30,7 +30,7 @@ enum Running {
         measure: CallMeasure,
     },
     /// A method that sends or receives a stream.
-    Stream(Box<Only>),
+    Stream(Box<SingleResponse>),
     Failed(Status),
     Over,
 }
@@ -43,9 +43,9 @@ impl LocalUnary {
         measure: CallMeasure,
     ) -> Self {
         if method.is_streaming() {
-            let requests = Box::pin(One(Some(message)));
+            let requests = Box::pin(SingleMessage(Some(message)));
             let stream = LocalStream::start(Ok(Arc::clone(method)), head.clone(), requests, measure);
-            return Self(Running::Stream(Box::new(Only::of(stream))));
+            return Self(Running::Stream(Box::new(SingleResponse::of(stream))));
         }
         let deadline = Deadline::after(head.timeout);
         match run::start_unary(method, head, message, &measure) {
@@ -72,7 +72,7 @@ impl Future for LocalUnary {
                     Ok(outcome) => outcome.map_err(exchange::failure),
                     Err(status) => {
                         let measure = std::mem::take(measure);
-                        measure::ending_with(&status, std::mem::replace(&mut this.0, Running::Over));
+                        measure::drop_with_status(&status, std::mem::replace(&mut this.0, Running::Over));
                         measure.end(status.code());
                         return Poll::Ready(Err(status));
                     }
@@ -87,8 +87,8 @@ impl Future for LocalUnary {
                 this.0 = Running::Over;
                 Poll::Ready(outcome)
             }
-            Running::Stream(only) => {
-                let response = ready!(only.poll(cx));
+            Running::Stream(single) => {
+                let response = ready!(single.poll(cx));
                 this.0 = Running::Over;
                 Poll::Ready(response)
             }
@@ -108,14 +108,14 @@ impl fmt::Debug for LocalUnary {
 }
 
 /// Reads the only message of a stream of responses.
-struct Only {
+struct SingleResponse {
     stream: LocalStream,
     response: LocalResponse,
     has_headers: bool,
     message: Option<Bytes>,
 }
 
-impl Only {
+impl SingleResponse {
     fn of(stream: LocalStream) -> Self {
         Self { stream, response: LocalResponse::default(), has_headers: false, message: None }
     }
@@ -138,9 +138,9 @@ impl Only {
 }
 
 /// A stream of one message.
-struct One(Option<Bytes>);
+struct SingleMessage(Option<Bytes>);
 
-impl Stream for One {
+impl Stream for SingleMessage {
     type Item = Result<Bytes, Status>;
 
     fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
