@@ -1,0 +1,133 @@
+//! Service configs as data: texts, and what they mean or why they are invalid.
+
+mod fuzz;
+mod methods;
+mod policies;
+mod txt;
+
+use super::*;
+
+/// Parses without policies of the application.
+fn parse(json: &str) -> Result<ServiceConfig, ServiceConfigError> {
+    ServiceConfig::parse(json, &PolicyRegistry::default())
+}
+
+/// Checks that a text means the same as a config made by setters.
+fn check(json: &str, expected: ServiceConfig) {
+    assert_eq!(parse(json), Ok(expected), "{json}");
+}
+
+/// Checks the error of a text, without the words that all errors start with.
+fn check_error(json: &str, expected: &str) {
+    let error = parse(json).expect_err(json).to_string();
+    assert_eq!(error.strip_prefix("service config, "), Some(expected), "{json}");
+}
+
+#[test]
+fn unknown_and_null_fields_are_ignored() {
+    let empty = ServiceConfig::default;
+    check("{}", empty());
+    check(r#"{"method_config": 5, "MethodConfig": 5, "else": [{}]}"#, empty());
+    check(
+        r#"{"loadBalancingPolicy": null, "loadBalancingConfig": null, "methodConfig": null, "retryThrottling": null,
+            "healthCheckConfig": null, "connectionScaling": null}"#,
+        empty(),
+    );
+    check(r#"{"methodConfig": []}"#, empty());
+}
+
+#[test]
+fn a_text_that_is_not_an_object_is_invalid() {
+    check_error("[]", "the whole: an object is expected, not []");
+    check_error("null", "the whole: an object is expected, not nothing");
+    check_error("7", "the whole: an object is expected, not 7");
+}
+
+#[test]
+fn a_text_that_is_not_json_is_invalid() {
+    let deep = "[".repeat(1_000_000);
+    let fall = r#"{"methodConfig": [{"waitForReady": fall}]}"#;
+    for text in ["", "{", "{} {}", "{'a': 1}", r#"{"a": 1,}"#, "{\"a\": \"\u{0}\"}", fall, &deep] {
+        let error = parse(text).expect_err(text);
+        assert!(matches!(error, ServiceConfigError::Syntax(_)), "{error}");
+        assert!(error.to_string().starts_with("the service config is not JSON: "), "{error}");
+    }
+}
+
+#[test]
+fn found_values_are_shortened() {
+    let error = parse(&format!(r#""{}""#, "ü".repeat(100))).unwrap_err().to_string();
+    let shown = format!("service config, the whole: an object is expected, not \"{}…", "ü".repeat(79));
+    assert_eq!(error, shown);
+}
+
+#[test]
+fn retry_throttling_is_validated_as_in_a6() {
+    let throttling = |max_tokens, token_ratio_millis| {
+        ServiceConfig::default().retry_throttling(RetryThrottling { max_tokens, token_ratio_millis })
+    };
+    check(r#"{"retryThrottling": {"maxTokens": 10, "tokenRatio": 0.1}}"#, throttling(10, 100));
+    check(r#"{"retryThrottling": {"maxTokens": 2, "tokenRatio": 1.0}}"#, throttling(2, 1000));
+    check(r#"{"retryThrottling": {"maxTokens": "1000", "tokenRatio": "0.5466"}}"#, throttling(1000, 546));
+    check(r#"{"retryThrottling": {"maxTokens": 1.0, "tokenRatio": 1.001}}"#, throttling(1, 1001));
+    check(r#"{"retryThrottling": {"maxTokens": 1, "tokenRatio": 1e-3}}"#, throttling(1, 1));
+
+    let max =
+        |found| format!("retryThrottling.maxTokens: a whole number from 1 to 1000 is expected, not {found}");
+    check_error(r#"{"retryThrottling": {}}"#, &max("nothing"));
+    check_error(r#"{"retryThrottling": {"maxTokens": 0, "tokenRatio": 1}}"#, &max("0"));
+    check_error(r#"{"retryThrottling": {"maxTokens": -2, "tokenRatio": 1}}"#, &max("-2"));
+    check_error(r#"{"retryThrottling": {"maxTokens": 1001, "tokenRatio": 1}}"#, &max("1001"));
+    check_error(r#"{"retryThrottling": {"maxTokens": 2.5, "tokenRatio": 1}}"#, &max("2.5"));
+    check_error(r#"{"retryThrottling": {"maxTokens": "NaN", "tokenRatio": 1}}"#, &max("\"NaN\""));
+    let ratio =
+        |found| format!("retryThrottling.tokenRatio: a number greater than 0 is expected, not {found}");
+    check_error(r#"{"retryThrottling": {"maxTokens": 2}}"#, &ratio("nothing"));
+    check_error(r#"{"retryThrottling": {"maxTokens": 2, "tokenRatio": 0}}"#, &ratio("0"));
+    check_error(r#"{"retryThrottling": {"maxTokens": 2, "tokenRatio": -1}}"#, &ratio("-1"));
+    check_error(r#"{"retryThrottling": {"maxTokens": 2, "tokenRatio": []}}"#, &ratio("[]"));
+    check_error(r#"{"retryThrottling": {"maxTokens": 2, "tokenRatio": "inf"}}"#, &ratio("\"inf\""));
+    check_error(
+        r#"{"retryThrottling": {"maxTokens": 2, "tokenRatio": 0.0009}}"#,
+        "retryThrottling.tokenRatio: a number, 0.001 or more is expected, not 0.0009",
+    );
+    check_error(r#"{"retryThrottling": 5}"#, "retryThrottling: an object is expected, not 5");
+}
+
+#[test]
+fn health_checks_need_a_service_name() {
+    // gRFC A17. An empty name asks for the health of the whole server.
+    check(r#"{"healthCheckConfig": {"serviceName": "shop"}}"#, ServiceConfig::default().health_check("shop"));
+    check(r#"{"healthCheckConfig": {"serviceName": ""}}"#, ServiceConfig::default().health_check(""));
+    check(r#"{"healthCheckConfig": {}}"#, ServiceConfig::default());
+    check_error(
+        r#"{"healthCheckConfig": {"serviceName": 5}}"#,
+        "healthCheckConfig.serviceName: a string is expected, not 5",
+    );
+    check_error(r#"{"healthCheckConfig": []}"#, "healthCheckConfig: an object is expected, not []");
+}
+
+#[test]
+fn connection_scaling_is_a_positive_number() {
+    // gRFC A105.
+    let scaling =
+        |value: &str| format!(r#"{{"connectionScaling": {{"maxConnectionsPerSubchannel": {value}}}}}"#);
+    for (value, expected) in [("7", 7), (r#""7""#, 7), ("7.0", 7), ("4294967295", u32::MAX)] {
+        check(&scaling(value), ServiceConfig::default().max_connections_per_subchannel(expected));
+    }
+    check(
+        r#"{"connectionScaling": {"maxConnectionsPerSubchannel": null, "else": []}}"#,
+        ServiceConfig::default(),
+    );
+    check(r#"{"connectionScaling": {}}"#, ServiceConfig::default());
+    for value in ["0", "-1", "1.5", "4294967296", r#""many""#, "true", "[]", "1e+300"] {
+        check_error(
+            &scaling(value),
+            &format!(
+                "connectionScaling.maxConnectionsPerSubchannel: a whole number from 1 to 4294967295 is expected, \
+                 not {value}"
+            ),
+        );
+    }
+    check_error(r#"{"connectionScaling": 3}"#, "connectionScaling: an object is expected, not 3");
+}
