@@ -1,5 +1,8 @@
 //! `least_request`: calls go to the least loaded endpoint of a random sample (gRFC A48).
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 use std::time::Instant;
 

@@ -1,5 +1,8 @@
 //! `pick_first`: all calls go to one endpoint, which has all addresses (gRFC A62).
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Instant;

@@ -1,5 +1,8 @@
 //! `random_subsetting`: each client uses a random subset of the endpoints (gRFC A68).
 
+#[cfg(test)]
+mod tests;
+
 use std::time::Instant;
 
 use super::{Decision, EndpointView, Needs, Policy, PolicyConfig, mix, seeded_hash};
