@@ -1,6 +1,8 @@
 //! `ring_hash`: calls with the same hash go to the same endpoint (gRFCs A42, A61, A76).
 
 mod ring;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

@@ -1,6 +1,8 @@
 //! `weighted_round_robin`: calls go to the ready endpoints in proportion to weights from load reports (gRFC A58).
 
 mod stride;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -1,5 +1,8 @@
 //! The ring: endpoints in the order of hashes (gRFC A42).
 
+#[cfg(test)]
+mod tests;
+
 use std::fmt::Write;
 
 use twox_hash::XxHash64;

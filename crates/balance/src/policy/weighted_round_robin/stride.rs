@@ -1,5 +1,8 @@
 //! Picks in proportion to weights, by a stride over the turns of calls.
 
+#[cfg(test)]
+mod tests;
+
 use crate::policy::{Pick, PickArgs, Picker};
 
 /// Endpoints as segments of a circle, as long as their weights. Each turn is one stride further along the circle.
