@@ -3,24 +3,32 @@
 mod config;
 mod least_request;
 mod outlier_detection;
+mod per_endpoint;
 mod pick_first;
 mod random_subsetting;
 mod ring_hash;
 mod round_robin;
 mod weighted_round_robin;
 
+#[cfg(test)]
+mod tests;
+
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use twox_hash::XxHash64;
+
 pub use config::{PolicyConfig, PolicyFactory};
-pub use least_request::LeastRequestConfig;
-pub use outlier_detection::{FailurePercentageEjection, OutlierDetectionConfig, SuccessRateEjection};
-pub use pick_first::PickFirstConfig;
-pub use random_subsetting::RandomSubsettingConfig;
-pub use ring_hash::{RING_SIZE_MAX, RingHashConfig};
+pub use least_request::{LeastRequest, LeastRequestConfig};
+pub use outlier_detection::{
+    FailurePercentageEjection, OutlierDetection, OutlierDetectionConfig, SuccessRateEjection,
+};
+pub use pick_first::{PickFirst, PickFirstConfig};
+pub use random_subsetting::{RandomSubsetting, RandomSubsettingConfig};
+pub use ring_hash::{RING_SIZE_MAX, RingHash, RingHashConfig};
 pub use round_robin::RoundRobin;
-pub use weighted_round_robin::WeightedRoundRobinConfig;
+pub use weighted_round_robin::{WeightedRoundRobin, WeightedRoundRobinConfig};
 
 use crate::endpoint::{ConnectivityState, Endpoint};
 
@@ -40,6 +48,11 @@ pub trait Policy: Send + fmt::Debug {
     /// Returns which measurements of endpoints the policy reads; none by default. They cost time in every call.
     fn needs(&self) -> Needs {
         Needs::default()
+    }
+
+    /// Returns the name of the header that [`PickArgs::hash`] hashes (gRFC A76); none by default.
+    fn hash_header(&self) -> Option<&str> {
+        None
     }
 
     /// Decides by the current state of all endpoints. Positions in the decision are positions in `endpoints`.
@@ -123,6 +136,8 @@ pub struct Decision {
     pub connect: Vec<usize>,
     /// Time of the next decision if nothing changes; `None` if there is nothing to wait for.
     pub wake_at: Option<Instant>,
+    /// Positions of the endpoints that outlier detection has ejected, for metrics.
+    pub ejected: Vec<usize>,
 }
 
 /// Chooses the endpoint of each call: a pure function, shared by all threads.
@@ -150,6 +165,13 @@ pub struct PickArgs<'a> {
 pub enum Pick {
     /// The endpoint at this position, which was ready when the policy decided.
     Endpoint(usize),
+    /// The call goes to the endpoint at `ready`, and the idle endpoint at `connect` connects for later calls.
+    EndpointAndConnect {
+        /// Position of the endpoint of the call.
+        ready: usize,
+        /// Position of the idle endpoint.
+        connect: usize,
+    },
     /// The call waits, and the idle endpoint at this position connects.
     Connect(usize),
     /// The call waits for the next decision.
@@ -168,7 +190,25 @@ impl<'a> EndpointView<'a> {
 impl Decision {
     /// Creates a decision that connects nothing and waits for a change.
     pub fn new(picker: Arc<dyn Picker>, state: ConnectivityState) -> Self {
-        Self { picker, state, connect: Vec::new(), wake_at: None }
+        Self { picker, state, connect: Vec::new(), wake_at: None, ejected: Vec::new() }
+    }
+
+    /// Creates a decision that connects all endpoints (gRFC A48): idle ones count as connecting. `picker` receives the
+    /// positions of the ready endpoints, and is called if there are any.
+    pub fn connecting_all(
+        endpoints: &[EndpointView<'_>],
+        picker: impl FnOnce(Vec<usize>) -> Arc<dyn Picker>,
+    ) -> Self {
+        let in_state = |state: ConnectivityState| {
+            endpoints.iter().enumerate().filter(move |(_, view)| view.state == state).map(|(at, _)| at)
+        };
+        let ready: Vec<usize> = in_state(ConnectivityState::Ready).collect();
+        let picker = if ready.is_empty() { Arc::new(NoneReady::of(endpoints)) } else { picker(ready) };
+        let state = match state_of(endpoints) {
+            ConnectivityState::Idle => ConnectivityState::Connecting,
+            state => state,
+        };
+        Self { connect: in_state(ConnectivityState::Idle).collect(), ..Self::new(picker, state) }
     }
 }
 
@@ -238,4 +278,9 @@ pub fn mix(value: u64) -> u64 {
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     mixed ^ (mixed >> 31)
+}
+
+/// Hashes the name of an endpoint with a seed: a random number that the endpoint keeps in all lists.
+fn seeded_hash(endpoint: &Endpoint, seed: u64) -> u64 {
+    XxHash64::oneshot(seed, endpoint.name().to_string().as_bytes())
 }

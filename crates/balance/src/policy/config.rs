@@ -4,8 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::{
-    LeastRequestConfig, OutlierDetectionConfig, PickFirstConfig, Policy, RandomSubsettingConfig,
-    RingHashConfig, WeightedRoundRobinConfig,
+    LeastRequest, LeastRequestConfig, OutlierDetection, OutlierDetectionConfig, PickFirst, PickFirstConfig,
+    Policy, RandomSubsetting, RandomSubsettingConfig, RingHash, RingHashConfig, RoundRobin,
+    WeightedRoundRobin, WeightedRoundRobinConfig,
 };
 
 /// A balancing policy with its settings: an entry of `loadBalancingConfig`.
@@ -37,6 +38,22 @@ pub trait PolicyFactory: Send + Sync + fmt::Debug {
 
     /// Creates the policy. All its random choices derive from `seed`, which a channel keeps for its life.
     fn build(&self, seed: u64) -> Box<dyn Policy>;
+}
+
+impl PolicyConfig {
+    /// Creates the policy. All its random choices derive from `seed`, which a channel keeps for its life.
+    pub fn build(&self, seed: u64) -> Box<dyn Policy> {
+        match self {
+            Self::PickFirst(config) => Box::new(PickFirst::new(*config, seed)),
+            Self::RoundRobin => Box::new(RoundRobin),
+            Self::LeastRequest(config) => Box::new(LeastRequest::new(*config)),
+            Self::WeightedRoundRobin(config) => Box::new(WeightedRoundRobin::new(config.clone())),
+            Self::RingHash(config) => Box::new(RingHash::new(config.clone())),
+            Self::RandomSubsetting(config) => Box::new(RandomSubsetting::new(config, seed)),
+            Self::OutlierDetection(config) => Box::new(OutlierDetection::new(config.clone(), seed)),
+            Self::Custom(factory) => factory.build(seed),
+        }
+    }
 }
 
 impl PartialEq for dyn PolicyFactory {

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::{Decision, EndpointView, NoneReady, Pick, PickArgs, Picker, Policy, state_of};
-use crate::endpoint::ConnectivityState;
+use super::{Decision, EndpointView, Pick, PickArgs, Picker, Policy};
 
 /// Connects all endpoints, and sends calls to the ready ones in turn.
 #[derive(Clone, Copy, Debug, Default)]
@@ -12,7 +11,7 @@ pub struct RoundRobin;
 
 /// Positions of the ready endpoints; never empty.
 #[derive(Clone, Debug)]
-struct Ready(Vec<usize>);
+pub(super) struct InTurn(pub(super) Vec<usize>);
 
 impl Policy for RoundRobin {
     fn name(&self) -> &'static str {
@@ -20,19 +19,11 @@ impl Policy for RoundRobin {
     }
 
     fn decide(&mut self, endpoints: &[EndpointView<'_>], _: Instant) -> Decision {
-        let in_state = |state: ConnectivityState| {
-            endpoints.iter().enumerate().filter(move |(_, view)| view.state == state).map(|(at, _)| at)
-        };
-        let ready: Vec<usize> = in_state(ConnectivityState::Ready).collect();
-        let picker: Arc<dyn Picker> =
-            if ready.is_empty() { Arc::new(NoneReady::of(endpoints)) } else { Arc::new(Ready(ready)) };
-        let mut decision = Decision::new(picker, state_of(endpoints));
-        decision.connect = in_state(ConnectivityState::Idle).collect();
-        decision
+        Decision::connecting_all(endpoints, |ready| Arc::new(InTurn(ready)))
     }
 }
 
-impl Picker for Ready {
+impl Picker for InTurn {
     fn pick(&self, call: &PickArgs<'_>) -> Pick {
         Pick::Endpoint(self.0[(call.turn % self.0.len() as u64) as usize])
     }

@@ -1,6 +1,17 @@
 //! `weighted_round_robin`: calls go to the ready endpoints in proportion to weights from load reports (gRFC A58).
 
-use std::time::Duration;
+mod stride;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use self::stride::Stride;
+use super::per_endpoint::PerEndpoint;
+use super::round_robin::InTurn;
+use super::{Decision, EndpointView, LoadReport, Needs, Policy, ReportSource};
+use crate::endpoint::ConnectivityState;
 
 /// Settings of `weighted_round_robin`.
 #[derive(Clone, Debug, PartialEq)]
@@ -72,3 +83,120 @@ impl Default for WeightedRoundRobinConfig {
 }
 
 const WEIGHT_UPDATE_PERIOD_MIN: Duration = Duration::from_millis(100);
+
+/// Connects all endpoints, and sends calls to the ready ones in proportion to their weights.
+///
+/// Endpoints without a usable weight count as average. With fewer than two usable weights, calls go in turn.
+#[derive(Debug)]
+pub struct WeightedRoundRobin {
+    config: WeightedRoundRobinConfig,
+    loads: PerEndpoint<Load>,
+    /// Time of the next calculation of weights.
+    update_at: Option<Instant>,
+}
+
+/// Load of an endpoint, as it reported it.
+#[derive(Debug, Default)]
+struct Load {
+    ready: bool,
+    /// Weight by the last report that was not empty.
+    weight: f64,
+    /// Time of this report.
+    reported_at: Option<Instant>,
+    /// Time of the first such report since the endpoint connected or its weight expired.
+    reports_since: Option<Instant>,
+    /// Weight in use until the next calculation.
+    in_use: Option<f64>,
+}
+
+impl WeightedRoundRobin {
+    /// Creates the policy.
+    pub fn new(config: WeightedRoundRobinConfig) -> Self {
+        Self { config, loads: PerEndpoint::default(), update_at: None }
+    }
+}
+
+impl Policy for WeightedRoundRobin {
+    fn name(&self) -> &'static str {
+        "weighted_round_robin"
+    }
+
+    fn needs(&self) -> Needs {
+        let source = if self.config.enable_oob_load_report {
+            ReportSource::OutOfBand(self.config.oob_reporting_period)
+        } else {
+            ReportSource::PerCall
+        };
+        Needs { reports: Some(source), ..Needs::default() }
+    }
+
+    fn decide(&mut self, endpoints: &[EndpointView<'_>], now: Instant) -> Decision {
+        let loads = self.loads.align(endpoints, |_| Load::default());
+        let due = self.update_at.is_none_or(|at| now >= at);
+        for (load, view) in loads.iter_mut().zip(endpoints) {
+            load.observe(view, self.config.error_utilization_penalty);
+            if due {
+                load.in_use = load.usable(&self.config, now);
+            }
+        }
+        if due {
+            self.update_at = now.checked_add(self.config.weight_update_period.max(WEIGHT_UPDATE_PERIOD_MIN));
+        }
+        let mut decision = Decision::connecting_all(endpoints, |ready| {
+            let weights: Vec<Option<f64>> = ready.iter().map(|&at| loads[at].in_use).collect();
+            match Stride::new(&ready, &weights) {
+                Some(stride) => Arc::new(stride),
+                None => Arc::new(InTurn(ready)),
+            }
+        });
+        // Without a ready endpoint there is nothing to weigh until a state changes.
+        if decision.state == ConnectivityState::Ready {
+            decision.wake_at = self.update_at;
+        }
+        decision
+    }
+}
+
+impl Load {
+    /// Takes in an endpoint's state and its last report.
+    fn observe(&mut self, view: &EndpointView<'_>, penalty: f64) {
+        let ready = view.state == ConnectivityState::Ready;
+        if ready && !self.ready {
+            self.reports_since = None;
+            self.in_use = None;
+        }
+        self.ready = ready;
+        if let Some(report) = view.report
+            && self.reported_at.is_none_or(|last| report.received_at > last)
+            && let Some(weight) = weight(report, penalty)
+        {
+            self.weight = weight;
+            self.reported_at = Some(report.received_at);
+            self.reports_since.get_or_insert(report.received_at);
+        }
+    }
+
+    /// Returns the weight unless it has expired, or reports have come for too short a time.
+    fn usable(&mut self, config: &WeightedRoundRobinConfig, now: Instant) -> Option<f64> {
+        let age = now.saturating_duration_since(self.reported_at?);
+        if age >= config.weight_expiration_period {
+            self.reports_since = None;
+            return None;
+        }
+        let reporting = self.reports_since.map(|since| now.saturating_duration_since(since));
+        let blackout = config.blackout_period;
+        (blackout.is_zero() || reporting.is_some_and(|time| time >= blackout)).then_some(self.weight)
+    }
+}
+
+/// Returns the weight by a report: queries per second and utilization, errors included. `None` if the report is empty.
+fn weight(report: &LoadReport, penalty: f64) -> Option<f64> {
+    let application = report.application_utilization;
+    let utilization = if application > 0.0 { application } else { report.cpu_utilization };
+    if !(utilization > 0.0 && report.qps > 0.0) {
+        return None;
+    }
+    let weight = report.qps / (utilization + report.eps / report.qps * penalty);
+    // Peers may report infinities, NaN and negative errors.
+    (weight.is_finite() && weight > 0.0).then_some(weight)
+}
