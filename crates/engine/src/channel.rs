@@ -1,10 +1,11 @@
 //! A handle to a gRPC target, independent of the message types: [`Channel`].
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use std::{fmt, io};
 
 use thalweg_balance::policy::{PickFirstConfig, PolicyConfig};
+use thalweg_balance::service_config::{PolicyRegistry, ServiceConfig, ServiceConfigError};
 use thalweg_balance::{Address, ConnectivityState};
 use thalweg_http2::FixedFields;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -17,8 +18,8 @@ use crate::executor::ExecutorOptions;
 use crate::grpc::compression::EncodingSet;
 use crate::grpc::request;
 use crate::lanes::{
-    Addresses, Backoff, ConnectStep, ConnectionOptions, Connector, Lane, Lanes, Maintenance, ServiceConfig,
-    StepWatcher, Target, Transport,
+    Addresses, Backoff, ConnectStep, ConnectionOptions, Connector, Lane, Lanes, Maintenance, StepWatcher,
+    Target, Transport,
 };
 use crate::measure::{self, CallMeasure, ChannelMeasure};
 use crate::method::Method;
@@ -67,12 +68,14 @@ pub struct ChannelConfig {
     pub resolution_refresh: Option<Duration>,
     /// Minimum time between two resolutions of a name, unless the resolver has news; 30 s by default, as in gRPC.
     pub resolution_interval_min: Duration,
-    /// A [service config] in JSON; none by default. Only `connectionScaling.maxConnectionsPerSubchannel` (gRFC A105) is
-    /// used, the maximum number of connections per client. It replaces the default cap of [`Lanes::adaptive`], and
-    /// lowers an explicit one.
+    /// A [service config], in JSON or made by its setters; none by default. It takes precedence over the channel's own
+    /// settings: its balancing policy over [`load_balancing`](Self::load_balancing), and its maximum number of
+    /// connections per endpoint (gRFC A105) over the default cap of [`Lanes::adaptive`], or a higher explicit one.
     ///
     /// [service config]: https://github.com/grpc/grpc/blob/master/doc/service_config.md
-    pub service_config: Option<String>,
+    pub service_config: Option<ServiceConfigSource>,
+    /// The application's own balancing policies, by the names that a service config uses.
+    pub policies: PolicyRegistry,
     /// Timeout of one connection attempt, from name resolution to the server's HTTP/2 SETTINGS; 20 s by default.
     pub connect_timeout: Duration,
     /// Options of TCP sockets.
@@ -157,6 +160,7 @@ impl Default for ChannelConfig {
             resolution_refresh: Some(RESOLUTION_INTERVAL),
             resolution_interval_min: RESOLUTION_INTERVAL,
             service_config: None,
+            policies: PolicyRegistry::default(),
             connect_timeout: CONNECT_TIMEOUT,
             tcp: TcpOptions::default(),
             backoff: Backoff::default(),
@@ -177,6 +181,42 @@ impl Default for ChannelConfig {
             jitter: random_unit,
             measure: measure::Setup::default(),
         }
+    }
+}
+
+/// A service config in one of two forms.
+#[derive(Clone, Debug)]
+pub enum ServiceConfigSource {
+    /// JSON. It is parsed when the channel is created.
+    Json(String),
+    /// Made by its setters.
+    Parsed(Box<ServiceConfig>),
+}
+
+impl ServiceConfigSource {
+    fn read(&self, policies: &PolicyRegistry) -> Result<ServiceConfig, ServiceConfigError> {
+        match self {
+            Self::Json(json) => ServiceConfig::parse(json, policies),
+            Self::Parsed(config) => Ok((**config).clone()),
+        }
+    }
+}
+
+impl From<&str> for ServiceConfigSource {
+    fn from(json: &str) -> Self {
+        Self::Json(json.to_owned())
+    }
+}
+
+impl From<String> for ServiceConfigSource {
+    fn from(json: String) -> Self {
+        Self::Json(json)
+    }
+}
+
+impl From<ServiceConfig> for ServiceConfigSource {
+    fn from(config: ServiceConfig) -> Self {
+        Self::Parsed(Box::new(config))
     }
 }
 
@@ -287,8 +327,10 @@ impl Channel {
         let measure = ChannelMeasure::new(&config.measure, || target.canonical());
         let resolver = config.resolver(&target);
         let (transport, addresses) = (config.transport(), config.addresses(target, &resolver));
-        let service_config = config.service_config.as_deref().map(ServiceConfig::parse).transpose()?;
-        let policy = match config.load_balancing {
+        let service_config = config.service_config.as_ref();
+        let service_config = service_config.map(|source| source.read(&config.policies)).transpose()?;
+        let service_config = service_config.unwrap_or_default();
+        let policy = match service_config.load_balancing.clone().unwrap_or(config.load_balancing) {
             PolicyConfig::PickFirst(_) => None,
             policy => Some(BalancedConfig {
                 policy: policy.build(random_seed()),
@@ -298,9 +340,7 @@ impl Channel {
             }),
         };
         let mut lanes = config.lanes;
-        if let Some(scaling) = service_config.unwrap_or_default().connection_scaling {
-            lanes.limit(scaling.max_connections_per_subchannel);
-        }
+        lanes.limit(service_config.max_connections_per_subchannel);
         let executor = ExecutorOptions { threads: config.threads, cpus: config.cpus };
         let server = Arc::new(addresses.target.server());
         let name: Arc<str> = addresses.target.to_string().into();
@@ -321,7 +361,8 @@ impl Channel {
             backoff: config.backoff,
             jitter: config.jitter,
             measure: measure.clone(),
-            calls: Arc::default(),
+            calls: Mutex::default(),
+            channel_calls: Arc::default(),
         };
         let endpoints = Endpoints::new(lanes, connector, policy);
         let shared = Shared {

@@ -2,7 +2,9 @@
 
 use crate::executor::ExecutorError;
 use crate::grpc::user_agent::{self, InvalidUserAgent};
-use crate::lanes::{Security, ServiceConfigError, Target, TargetError};
+use thalweg_balance::service_config::ServiceConfigError;
+
+use crate::lanes::{Security, Target, TargetError};
 #[cfg(feature = "tls")]
 use crate::tls::{ClientTls, ClientTlsConfig, TlsError};
 

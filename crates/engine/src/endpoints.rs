@@ -34,7 +34,7 @@ pub(crate) struct Endpoints {
     queue: Arc<StreamWaitQueue>,
     /// Target URI with its scheme.
     target: String,
-    /// Calls of lanes that are gone.
+    /// Calls of endpoints that are gone.
     calls: Arc<Mutex<Counts>>,
 }
 
@@ -62,7 +62,7 @@ impl Endpoints {
     pub(crate) fn new(lanes: Lanes, connector: Connector, policy: Option<BalancedConfig>) -> Arc<Self> {
         let queue = Arc::clone(&connector.connection.queue);
         let target = connector.addresses.target.canonical();
-        let calls = Arc::clone(&connector.calls);
+        let calls = Arc::clone(&connector.channel_calls);
         let kind = match policy {
             None => Kind::One(LaneSet::new(&lanes, connector, None)),
             Some(policy) => Kind::Balanced(Balanced::new(lanes, connector, policy)),
@@ -194,12 +194,13 @@ impl Endpoints {
     }
 
     fn snapshot(&self) -> ChannelSnapshot {
-        let mut lanes: Vec<_> = self.sets().iter().flat_map(|set| set.details()).collect();
-        lanes.sort_unstable_by_key(|lane| lane.id);
         let mut calls = *self.calls.lock().unwrap_or_else(PoisonError::into_inner);
-        for lane in &lanes {
-            calls += lane.calls;
+        let mut lanes = Vec::new();
+        for set in self.sets() {
+            lanes.extend(set.details());
+            calls += set.calls();
         }
+        lanes.sort_unstable_by_key(|lane| lane.id);
         ChannelSnapshot { id: self.id, target: self.target.clone(), calls, lanes }
     }
 }

@@ -16,7 +16,6 @@ mod maintenance;
 mod number;
 mod observers;
 mod policy_task;
-mod service_config;
 mod set;
 mod target;
 
@@ -32,8 +31,6 @@ pub(crate) use maintenance::Maintenance;
 pub use number::Lanes;
 pub(crate) use observers::LaneSetObserver;
 pub(crate) use policy_task::Closing;
-pub(crate) use service_config::ServiceConfig;
-pub use service_config::ServiceConfigError;
 pub(crate) use set::{FreeStream, LaneSet};
 pub use target::TargetError;
 pub(crate) use target::{Security, Target};

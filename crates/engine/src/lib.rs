@@ -97,14 +97,16 @@ mod status;
 pub mod tls;
 pub mod wire;
 
-pub use thalweg_balance::{Address, ConnectivityState, Endpoint, Locality, policy};
+pub use thalweg_balance::retry::{HedgingPolicy, RetryPolicy};
+pub use thalweg_balance::service_config::{self, ServiceConfig, ServiceConfigError};
+pub use thalweg_balance::{Address, CodeSet, ConnectivityState, Endpoint, Locality, policy};
 pub use thalweg_http2 as http2;
 
 pub use buffers::compact;
 pub use byte_streams::ByteStreams;
 pub use calls::{Exchange, UnaryResponse};
 pub use chain::Chain;
-pub use channel::{Channel, ChannelConfig, LaneSnapshot};
+pub use channel::{Channel, ChannelConfig, LaneSnapshot, ServiceConfigSource};
 pub use connection::{
     Incoming, Keepalive, KeepalivePolicy, LentMessage, Pack, RawBody, RequestAccounting, Source,
 };
@@ -119,7 +121,7 @@ pub use grpc::envelope::Prefix;
 pub use grpc::request::RequestHead;
 pub use grpc::timeout::request_timeout;
 pub use grpc::user_agent::InvalidUserAgent;
-pub use lanes::{Backoff, ByteStream, ConnectStep, Lanes, ServiceConfigError, TargetError};
+pub use lanes::{Backoff, ByteStream, ConnectStep, Lanes, TargetError};
 #[cfg(feature = "opentelemetry")]
 pub use measure::{Metrics, Traces};
 pub use method::{InvalidPath, Method};

@@ -62,29 +62,6 @@ impl PartialEq for dyn PolicyFactory {
     }
 }
 
-impl PolicyConfig {
-    /// Creates the policy (stub).
-    pub fn build(&self, _seed: u64) -> Box<dyn Policy> {
-        match self {
-            Self::PickFirst(_) => Box::new(PickFirstStub),
-            _ => Box::new(super::RoundRobin),
-        }
-    }
-}
-
-#[derive(Debug)]
-struct PickFirstStub;
-
-impl Policy for PickFirstStub {
-    fn name(&self) -> &'static str {
-        "pick_first"
-    }
-
-    fn decide(&mut self, endpoints: &[super::EndpointView<'_>], now: std::time::Instant) -> super::Decision {
-        super::RoundRobin.decide(endpoints, now)
-    }
-}
-
 impl Default for PolicyConfig {
     fn default() -> Self {
         Self::PickFirst(PickFirstConfig::default())

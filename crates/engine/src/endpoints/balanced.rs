@@ -53,6 +53,18 @@ pub(super) struct View {
     pub(super) state: ConnectivityState,
 }
 
+impl View {
+    fn connection(&self, at: usize, affinity: Option<u64>) -> Option<Arc<Connection>> {
+        self.endpoints.get(at)?.pick(affinity)
+    }
+
+    fn connect(&self, at: usize) {
+        if let Some(set) = self.endpoints.get(at) {
+            set.connect();
+        }
+    }
+}
+
 /// Picker before the first decision.
 #[derive(Debug)]
 struct Undecided;
@@ -110,14 +122,18 @@ impl Balanced {
             call.hash = affinity;
             match view.picker.pick(&call) {
                 Pick::Endpoint(at) => {
-                    if let Some(connection) = view.endpoints.get(at).and_then(|set| set.pick(affinity)) {
+                    if let Some(connection) = view.connection(at, affinity) {
+                        return Picked::Connection(connection);
+                    }
+                }
+                Pick::EndpointAndConnect { ready, connect } => {
+                    view.connect(connect);
+                    if let Some(connection) = view.connection(ready, affinity) {
                         return Picked::Connection(connection);
                     }
                 }
                 Pick::Connect(at) => {
-                    if let Some(set) = view.endpoints.get(at) {
-                        set.connect();
-                    }
+                    view.connect(at);
                     return Picked::Wait;
                 }
                 Pick::Queue => return Picked::Wait,

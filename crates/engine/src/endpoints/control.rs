@@ -4,7 +4,7 @@ use std::future::pending;
 use std::pin::Pin;
 use std::sync::{Arc, Weak};
 
-use thalweg_balance::policy::{EndpointView, NoneReady, Policy};
+use thalweg_balance::policy::{EndpointView, Needs, NoneReady, Outcomes, Policy};
 use thalweg_balance::resolving::{NextResolution, Schedule};
 use thalweg_balance::{ConnectivityState, Endpoint};
 use tokio::runtime::Handle;
@@ -45,9 +45,13 @@ struct Entry {
 }
 
 impl Entry {
-    fn view<'a>(&'a self, error: &'a Option<String>) -> EndpointView<'a> {
+    fn view<'a>(&'a self, error: &'a Option<String>, needs: Needs) -> EndpointView<'a> {
         let mut view = EndpointView::new(self.id, &self.endpoint, self.state);
         view.error = error.as_deref();
+        if needs.outcomes {
+            let calls = self.set.calls();
+            view.outcomes = Outcomes { succeeded: calls.succeeded, failed: calls.failed };
+        }
         view
     }
 }
@@ -111,7 +115,7 @@ impl Control {
     /// Returns the runtime for the task: one of the channel's own threads, or the caller's.
     pub(super) fn runtime(&self) -> Option<Handle> {
         match &self.factory.connector.connection.executor {
-            Some(executor) => Some(executor.seat().runtime.clone()),
+            Some(executor) => Some(executor.reserve_slot().runtime.clone()),
             None => Handle::try_current().ok(),
         }
     }
@@ -187,7 +191,7 @@ impl Control {
 
     /// Decides, and publishes the decision. Returns when to decide again at the latest.
     fn decide(&mut self, channel: &Balanced) -> Option<std::time::Instant> {
-        let now = Instant::now().into_std();
+        let (now, needs) = (Instant::now().into_std(), self.policy.needs());
         let mut errors = Vec::with_capacity(self.entries.len());
         for entry in &mut self.entries {
             let state = entry.set.connectivity();
@@ -202,7 +206,7 @@ impl Control {
             errors.push(if failed { entry.set.last_connect_error() } else { None });
         }
         let views: Vec<_> =
-            self.entries.iter().zip(&errors).map(|(entry, error)| entry.view(error)).collect();
+            self.entries.iter().zip(&errors).map(|(entry, error)| entry.view(error, needs)).collect();
         let mut wake_at = None;
         let view = match &self.error {
             Some(error) if views.is_empty() => View {

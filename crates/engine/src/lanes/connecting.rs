@@ -2,7 +2,7 @@
 
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::task::Poll;
 use std::time::Duration;
 use std::{fmt, io};
@@ -40,7 +40,9 @@ pub(crate) struct Connector {
     pub(crate) jitter: fn() -> f64,
     pub(crate) measure: ChannelMeasure,
     /// Calls of lanes that are gone.
-    pub(crate) calls: Arc<Mutex<Counts>>,
+    pub(crate) calls: Mutex<Counts>,
+    /// Calls of the channel's endpoints that are gone.
+    pub(crate) channel_calls: Arc<Mutex<Counts>>,
 }
 
 /// Options shared by the connections of one channel.
@@ -136,6 +138,13 @@ impl fmt::Debug for Transport {
     }
 }
 
+impl Drop for Connector {
+    fn drop(&mut self) {
+        let calls = *self.calls.get_mut().unwrap_or_else(PoisonError::into_inner);
+        *self.channel_calls.lock().unwrap_or_else(PoisonError::into_inner) += calls;
+    }
+}
+
 impl Connector {
     /// Returns a connector of the same channel to other addresses.
     pub(crate) fn to(&self, source: AddressSource) -> Self {
@@ -146,7 +155,8 @@ impl Connector {
             backoff: self.backoff.clone(),
             jitter: self.jitter,
             measure: self.measure.clone(),
-            calls: Arc::clone(&self.calls),
+            calls: Mutex::default(),
+            channel_calls: Arc::clone(&self.channel_calls),
         }
     }
 

@@ -17,7 +17,7 @@ use super::policy_task::{Closing, LaneControl, PolicyTask};
 use crate::connection::{Connection, StreamWaitQueue};
 use crate::executor::current_cpu;
 use crate::per_thread::{PerThread, thread_number};
-use crate::snapshot::{LaneDetails, SocketSnapshot};
+use crate::snapshot::{Counts, LaneDetails, SocketSnapshot};
 use crate::status::Status;
 
 /// The lanes of one endpoint. Dropping it closes each lane after its last call.
@@ -102,6 +102,15 @@ impl LaneSet {
         let (lanes, closing) = self.list();
         let open = lanes.iter().map(|lane| lane.details(false));
         open.chain(closing.iter().map(|closing| closing.lane.details(true))).collect()
+    }
+
+    /// Returns the calls of the endpoint so far.
+    pub(crate) fn calls(&self) -> Counts {
+        let mut calls = *self.connector.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        for lane in self.details() {
+            calls += lane.calls;
+        }
+        calls
     }
 
     /// Returns the socket of this number, if it is one of these lanes.
