@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::ops::RangeInclusive;
+use std::time::Duration;
 
 use serde_json::{Map, Value};
 
@@ -85,7 +86,6 @@ impl<'a> Field<'a> {
         items.iter().enumerate().map(item).collect()
     }
 
-    /// Returns the value.
     pub(super) fn value(&self) -> &'a Value {
         self.value
     }
@@ -120,13 +120,13 @@ impl<'a> Field<'a> {
         self.number().filter(|&number| number >= 0.0).ok_or_else(|| self.wrong("a number, 0 or more"))
     }
 
-    pub(super) fn duration(&self) -> Read<std::time::Duration> {
+    pub(super) fn duration(&self) -> Read<Duration> {
         let duration = self.value.as_str().and_then(parse_duration);
         duration.ok_or_else(|| self.wrong(r#"a duration such as "1.5s""#))
     }
 
     /// Reads a duration above zero.
-    pub(super) fn positive_duration(&self) -> Read<std::time::Duration> {
+    pub(super) fn positive_duration(&self) -> Read<Duration> {
         let duration = self.value.as_str().and_then(parse_duration);
         let duration = duration.filter(|duration| !duration.is_zero());
         duration.ok_or_else(|| self.wrong(r#"a positive duration such as "1.5s""#))

@@ -1,8 +1,8 @@
 use super::*;
 use crate::policy::mix;
 
-/// Texts that have all fields.
-const VALID: [&str; 2] = [
+/// Texts that have all fields. The last is the list of a TXT record.
+const VALID: [&str; 3] = [
     r#"{"loadBalancingPolicy": "round_robin", "loadBalancingConfig": [{"xds": {}}, {"outlier_detection": {
         "interval": "1.5s", "maxEjectionPercent": 50, "successRateEjection": {"stdevFactor": 1900},
         "failurePercentageEjection": {"threshold": 85}, "childPolicy": [{"random_subsetting": {"subsetSize": 4,
@@ -13,6 +13,8 @@ const VALID: [&str; 2] = [
         "initialBackoff": "0.1s", "maxBackoff": "1s", "backoffMultiplier": 1.6, "retryableStatusCodes": [14]}},
         {"name": [{"service": "t"}], "hedgingPolicy": {"maxAttempts": 3, "hedgingDelay": "0.5s",
         "nonFatalStatusCodes": ["ABORTED"]}}], "retryThrottling": {"maxTokens": 10, "tokenRatio": 0.1}}"#,
+    r#"[{"clientLanguage": ["go"], "serviceConfig": {}}, {"percentage": 50, "clientHostname": ["host", "other"],
+        "serviceConfig": {"methodConfig": [{"timeout": "1.5s"}]}}]"#,
 ];
 
 /// Number of values in the longer of the texts.
@@ -95,7 +97,8 @@ fn no_text_panics_and_every_error_names_a_field() {
     let (mut valid, mut syntax, mut field) = (0, 0, 0);
     for seed in 0..100_000 {
         let text = mutated(seed);
-        match parse(&text) {
+        let result = if text.starts_with('[') { parse_record(&text) } else { parse(&text) };
+        match result {
             Ok(config) => {
                 valid += 1;
                 check_promises(&config, &text);
@@ -104,13 +107,23 @@ fn no_text_panics_and_every_error_names_a_field() {
             Err(ServiceConfigError::Field { field: path, .. }) => {
                 field += 1;
                 let first = path.split(['.', '[']).next().unwrap();
-                assert!(path == "the whole" || text.contains(&format!("\"{first}\"")), "{path} in {text}");
+                assert!(
+                    path == "the whole" || first.is_empty() || text.contains(&format!("\"{first}\"")),
+                    "{path} in {text}"
+                );
             }
             Err(error) => panic!("{error}: {text}"),
         }
     }
     // All three outcomes are frequent, or the mutations are no good.
     assert!(valid > 10_000 && syntax > 10_000 && field > 10_000, "{valid}, {syntax}, {field}");
+}
+
+/// Parses the list of a TXT record.
+fn parse_record(list: &str) -> Result<ServiceConfig, ServiceConfigError> {
+    let client = TxtClient { host_name: "host", random_percent: 49 };
+    let chosen = ServiceConfig::from_txt(&format!("grpc_config={list}"), client, &PolicyRegistry::default());
+    chosen.map(Option::unwrap_or_default)
 }
 
 /// Checks what the documentation of the types promises.
