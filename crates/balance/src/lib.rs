@@ -17,6 +17,7 @@
 pub mod code;
 pub mod endpoint;
 pub mod policy;
+pub mod resolving;
 pub mod retry;
 pub mod service_config;
 

@@ -12,11 +12,13 @@
 //! One `RetryState` or `HedgingState` belongs to one call. [`Throttle`] and [`ReplayBudget`] are shared by the calls of
 //! a channel. Messages stay with the engine, which asks `needs_replay` whether to keep those that it has sent.
 
+mod backoff;
 mod replay;
 mod throttle;
 
 use std::time::Duration;
 
+pub(crate) use backoff::{Backoff, with_jitter};
 pub use replay::{CALL_REPLAY_BYTES_MAX, CHANNEL_REPLAY_BYTES_MAX, ReplayAccount, ReplayBudget};
 pub use throttle::Throttle;
 
