@@ -14,12 +14,14 @@
 
 mod backoff;
 mod replay;
+mod sequential;
 mod throttle;
 
 use std::time::Duration;
 
 pub(crate) use backoff::{Backoff, with_jitter};
 pub use replay::{CALL_REPLAY_BYTES_MAX, CHANNEL_REPLAY_BYTES_MAX, ReplayAccount, ReplayBudget};
+pub use sequential::{RetryDecision, RetryState};
 pub use throttle::Throttle;
 
 use crate::code::{Code, CodeSet};
@@ -85,6 +87,14 @@ pub enum Pushback {
     After(Duration),
     /// There is no further attempt: the value is negative, malformed, or not the only one.
     Stop,
+}
+
+/// Whether and how often a call may be sent again without a policy (gRFC A6, "Transparent Retries").
+#[derive(Clone, Copy, Debug, Default)]
+struct TransparentRetries {
+    count: u32,
+    /// An attempt was refused or processed: a refusal from now on is up to the policy.
+    is_reached: bool,
 }
 
 impl RetryPolicy {
@@ -158,9 +168,36 @@ impl Pushback {
     }
 }
 
+impl TransparentRetries {
+    /// Returns whether an attempt that got so far starts again, and counts that.
+    fn allow(&mut self, progress: Progress) -> bool {
+        let is_allowed = match progress {
+            Progress::Unsent => true,
+            Progress::Unprocessed => !self.is_reached,
+            Progress::Processed => false,
+        };
+        self.is_reached |= progress != Progress::Unsent;
+        self.count += u32::from(is_allowed);
+        is_allowed
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Draws an outcome; two of three have UNAVAILABLE or ABORTED.
+    pub(super) fn random_outcome(draw: &mut impl FnMut(u64) -> u64) -> Outcome {
+        let codes =
+            [Code::Ok, Code::Internal, Code::Unavailable, Code::Unavailable, Code::Aborted, Code::Aborted];
+        let pushback = match draw(8) {
+            0 => Pushback::After(Duration::from_millis(draw(900))),
+            1 => Pushback::Stop,
+            _ => Pushback::None,
+        };
+        let progress = [Progress::Processed, Progress::Unprocessed, Progress::Unsent][draw(3) as usize];
+        Outcome { code: codes[draw(6) as usize], pushback, progress }
+    }
 
     #[test]
     fn pushback_is_one_signed_32_bit_number_of_milliseconds() {
@@ -180,5 +217,23 @@ mod tests {
         // grpc-go: several values, even valid ones, mean "do not retry".
         check(&["100", "10"], Pushback::Stop);
         assert_eq!(Pushback::parse([&b"1\xff"[..]]), Pushback::Stop);
+    }
+
+    #[test]
+    fn refused_attempt_starts_again_once_and_unsent_one_always() {
+        use Progress::{Processed, Unprocessed, Unsent};
+        fn check(attempts: &[(Progress, bool)], count: u32) {
+            let mut transparent = TransparentRetries::default();
+            for &(progress, expected) in attempts {
+                assert_eq!(transparent.allow(progress), expected, "{progress:?} in {attempts:?}");
+            }
+            assert_eq!(transparent.count, count, "{attempts:?}");
+        }
+        check(&[(Unprocessed, true), (Unprocessed, false), (Unprocessed, false)], 1);
+        check(
+            &[(Unsent, true), (Unsent, true), (Unprocessed, true), (Unsent, true), (Unprocessed, false)],
+            4,
+        );
+        check(&[(Processed, false), (Unprocessed, false), (Unsent, true)], 1);
     }
 }
