@@ -13,6 +13,7 @@
 //! a channel. Messages stay with the engine, which asks `needs_replay` whether to keep those that it has sent.
 
 mod backoff;
+mod hedging;
 mod replay;
 mod sequential;
 mod throttle;
@@ -20,6 +21,7 @@ mod throttle;
 use std::time::Duration;
 
 pub(crate) use backoff::{Backoff, with_jitter};
+pub use hedging::{HedgingDecision, HedgingState, HedgingStep};
 pub use replay::{CALL_REPLAY_BYTES_MAX, CHANNEL_REPLAY_BYTES_MAX, ReplayAccount, ReplayBudget};
 pub use sequential::{RetryDecision, RetryState};
 pub use throttle::Throttle;
