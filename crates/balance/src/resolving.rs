@@ -90,6 +90,12 @@ impl Resolving {
         }
     }
 
+    /// Starts over: the name is to be resolved at once. For a resolver that reports a change, and for a resolution that
+    /// will not end.
+    pub fn restart(&mut self) {
+        self.state = ResolvingState::Unresolved;
+    }
+
     /// Ends a resolution. It failed if the resolver reports an error, or if the policy cannot use the result, such as
     /// an empty list. `random_unit` is uniform in 0..1.
     pub fn on_result(&mut self, is_ok: bool, random_unit: f64, now: Instant) {

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Weak};
 
 use thalweg_balance::policy::{EndpointView, Needs, NoneReady, Outcomes, Policy};
-use thalweg_balance::resolving::{NextResolution, Schedule};
+use thalweg_balance::resolving::{Resolving, ResolvingStep};
 use thalweg_balance::{ConnectivityState, Endpoint};
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
@@ -24,10 +24,11 @@ pub(super) struct Control {
     resolver: Arc<dyn Resolver>,
     factory: EndpointFactory,
     signals: Arc<Signals>,
-    schedule: Schedule,
+    resolving: Resolving,
     /// Version of the last resolution.
     version: u64,
     entries: Vec<Entry>,
+    is_resolving: bool,
     /// Whether a resolution has succeeded.
     is_resolved: bool,
     /// Reason why the last resolution failed.
@@ -98,15 +99,17 @@ enum Event {
 impl Control {
     pub(super) fn new(config: BalancedConfig, factory: EndpointFactory, signals: Arc<Signals>) -> Self {
         let BalancedConfig { policy, resolver, refresh, interval_min } = config;
-        let schedule = Schedule::new(interval_min, refresh.filter(|_| resolver.looks_up()));
+        let refresh = refresh.filter(|_| resolver.looks_up());
+        let resolving = Resolving::new().min_interval(interval_min).refresh_period(refresh);
         Self {
             policy,
             resolver,
             factory,
             signals,
-            schedule,
+            resolving,
             version: 0,
             entries: Vec::new(),
+            is_resolving: false,
             is_resolved: false,
             error: None,
         }
@@ -123,30 +126,34 @@ impl Control {
     /// Runs until the channel is dropped.
     pub(super) async fn run(&mut self, channel: &Weak<Balanced>) {
         // A resolution of a runtime that has ended will not complete.
-        self.schedule.interrupted();
+        if self.is_resolving {
+            self.resolving.restart();
+        }
         let mut resolution: Option<ResolutionTask> = None;
         loop {
             let wake_at = {
                 let Some(channel) = channel.upgrade() else { return };
                 self.decide(&channel)
             };
-            let resolve_at = match self.schedule.poll(Instant::now().into_std()) {
-                NextResolution::Now => {
+            let resolve_at = match self.resolving.poll(Instant::now().into_std()) {
+                ResolvingStep::Resolve => {
                     let resolver = Arc::clone(&self.resolver);
+                    self.is_resolving = true;
                     resolution = Some(Box::pin(async move { resolver.resolve().await }));
                     None
                 }
-                NextResolution::At(at) => Some(at),
-                NextResolution::Idle => None,
+                ResolvingStep::WaitUntil(at) => Some(at),
+                ResolvingStep::Idle => None,
             };
             let wake_at = [wake_at, resolve_at].into_iter().flatten().min();
             let (signals, resolver) = (Arc::clone(&self.signals), Arc::clone(&self.resolver));
             match next_event(&signals, &*resolver, self.version, &mut resolution, wake_at).await {
                 Event::EndpointChanged | Event::TimePassed => {}
-                Event::ResolverChanged => self.schedule.changed(),
+                Event::ResolverChanged => self.resolving.restart(),
                 Event::Resolved(outcome) => {
-                    resolution = None;
-                    self.schedule.on_result(outcome.is_ok(), Instant::now().into_std(), random_unit());
+                    (resolution, self.is_resolving) = (None, false);
+                    let is_ok = outcome.as_ref().is_ok_and(|resolution| !resolution.endpoints.is_empty());
+                    self.resolving.on_result(is_ok, random_unit(), Instant::now().into_std());
                     self.resolved(outcome);
                 }
             }
@@ -199,7 +206,7 @@ impl Control {
             let is_failed = state == ConnectivityState::TransientFailure && entry.state != state;
             if is_lost || is_failed {
                 // The name may have other endpoints by now.
-                self.schedule.request();
+                self.resolving.request();
             }
             entry.state = state;
             let failed = state == ConnectivityState::TransientFailure;
