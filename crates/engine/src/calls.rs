@@ -5,6 +5,7 @@ mod duplex;
 mod opening;
 mod prepared;
 mod raw;
+mod retries;
 mod streaming;
 mod unary;
 

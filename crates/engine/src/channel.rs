@@ -1,10 +1,12 @@
 //! A handle to a gRPC target, independent of the message types: [`Channel`].
 
+use std::borrow::Cow;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use std::{fmt, io};
 
 use thalweg_balance::policy::{PickFirstConfig, PolicyConfig};
+use thalweg_balance::retry::{ReplayAccount, ReplayBudget, Throttle};
 use thalweg_balance::service_config::{PolicyRegistry, ServiceConfig, ServiceConfigError};
 use thalweg_balance::{Address, ConnectivityState};
 use thalweg_http2::FixedFields;
@@ -52,6 +54,9 @@ struct Shared {
     measure: ChannelMeasure,
     call_options: CallOptions,
     server: Arc<ServerAddress>,
+    service_config: ServiceConfig,
+    throttle: Throttle,
+    replay: Arc<ReplayBudget>,
 }
 
 /// Settings of a [`Channel`], each documented here: the builders of API layers link to its field.
@@ -376,6 +381,9 @@ impl Channel {
             measure,
             call_options: config.call_options,
             server,
+            throttle: Throttle::new(service_config.retry_throttling),
+            service_config,
+            replay: Arc::default(),
         };
         Ok(Self { shared: Arc::new(shared) })
     }
@@ -457,6 +465,36 @@ impl Channel {
     /// Returns the target, as written by its user.
     pub(crate) fn target(&self) -> &str {
         &self.shared.target
+    }
+
+    /// Returns the options of a call of `method` with the settings of the service config.
+    #[inline]
+    pub(crate) fn options<'a>(&self, method: &Method, options: &'a CallOptions) -> Cow<'a, CallOptions> {
+        if self.shared.service_config.method_configs().is_empty() {
+            return Cow::Borrowed(options);
+        }
+        match self.shared.service_config.method(method.service(), method.name()) {
+            Some(config) => Cow::Owned(options.with_method_config(config)),
+            None => Cow::Borrowed(options),
+        }
+    }
+
+    /// Returns the throttle of retries, which allows all without a configuration.
+    pub(crate) fn throttle(&self) -> &Throttle {
+        &self.shared.throttle
+    }
+
+    /// Notes that a call has succeeded.
+    #[inline]
+    pub(crate) fn note_success(&self) {
+        if self.shared.service_config.retry_throttling.is_some() {
+            self.shared.throttle.on_success();
+        }
+    }
+
+    /// Returns an account for the sent messages that a call keeps.
+    pub(crate) fn replay_account(&self) -> ReplayAccount {
+        ReplayAccount::new(Arc::clone(&self.shared.replay))
     }
 
     /// Starts measuring a call of `method`.

@@ -3,6 +3,9 @@
 use std::hash::{BuildHasher, BuildHasherDefault, Hash};
 use std::time::Duration;
 
+use thalweg_balance::retry::RetryPolicy;
+use thalweg_balance::service_config::{AttemptPolicy, MethodConfig};
+
 use crate::fnv::Fnv1a;
 use crate::grpc::compression::{Encoding, EncodingSet};
 
@@ -33,9 +36,14 @@ pub struct CallOptions {
     pub wait_for_ready: bool,
     /// Timeout of calls that set none of their own (`Request::set_timeout`); none by default.
     pub timeout: Option<Duration>,
+    /// Retries or hedged attempts of calls that fail (gRFC A6); by default those of the channel's service config. See
+    /// [`retry`](Self::retry).
+    pub attempts: Option<AttemptPolicy>,
     /// Calls with equal keys use the same lane while it accepts calls; none by default. See
     /// [`affinity_key`](Self::affinity_key).
     pub affinity: Option<u64>,
+    /// The timeout of the method in the channel's service config.
+    pub(crate) timeout_max: Option<Duration>,
 }
 
 impl Default for CallOptions {
@@ -48,12 +56,35 @@ impl Default for CallOptions {
             accept_compressed: EncodingSet::ALL,
             wait_for_ready: false,
             timeout: None,
+            attempts: None,
             affinity: None,
+            timeout_max: None,
         }
     }
 }
 
 impl CallOptions {
+    /// Sets the retry policy, in place of the channel's service config.
+    pub fn retry(mut self, policy: RetryPolicy) -> Self {
+        self.attempts = Some(AttemptPolicy::Retry(policy));
+        self
+    }
+
+    /// Applies the settings of a method in the channel's service config: the lower timeout and limits, and what these
+    /// options leave open.
+    pub(crate) fn with_method_config(&self, config: &MethodConfig) -> Self {
+        let mut options = self.clone();
+        options.wait_for_ready |= config.wait_for_ready.unwrap_or(false);
+        options.timeout_max = config.timeout;
+        let limit = |size_max: &mut usize, limit: Option<usize>| {
+            *size_max = (*size_max).min(limit.unwrap_or(usize::MAX));
+        };
+        limit(&mut options.max_encoding_message_size, config.max_request_message_bytes);
+        limit(&mut options.max_decoding_message_size, config.max_response_message_bytes);
+        options.attempts = options.attempts.or_else(|| config.attempts.clone());
+        options
+    }
+
     /// Keeps calls with equal keys on one lane, and so on one connection, for example because the server behind it has
     /// cached their data. Adding or removing a lane remaps few keys (rendezvous hashing).
     ///

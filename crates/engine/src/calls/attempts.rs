@@ -2,19 +2,19 @@
 
 use std::sync::Arc;
 
+use thalweg_balance::retry::Progress;
 use thalweg_http2::{self as http2, StreamId};
 
 use super::opening::{NotOpened, open_stream};
 use super::prepared::Prepared;
+use super::retries::Retries;
 use crate::call_context::Phase;
+use crate::channel::Channel;
 use crate::connection::{Connection, Slot, SlotKey};
 use crate::endpoints::{Endpoints, WaitTicket};
 use crate::options::CallOptions;
 use crate::status::Status;
 
-/// Limit of retries after a server reported that it has not processed the call (gRFC A6). Attempts that never left the
-/// client do not count.
-const TRANSPARENT_RETRIES_MAX: u32 = 1;
 /// Limit of closed lanes that a call may encounter. One closes now and then; all of them at once is a failure.
 const LANES_TRIED_MAX: u32 = 16;
 
@@ -29,15 +29,17 @@ pub(super) struct Attempts<'a> {
     wait_for_ready: bool,
     /// The last lane had no free stream.
     is_full: bool,
-    retried: u32,
     lanes_gone: u32,
+    pub(super) retries: Retries<'a>,
 }
 
 impl<'a> Attempts<'a> {
-    pub(super) fn new(endpoints: &'a Endpoints, options: &CallOptions, call: &'a Prepared) -> Self {
+    pub(super) fn new(channel: &'a Channel, options: &'a CallOptions, call: &'a Prepared) -> Self {
         let (affinity, wait_for_ready) = (options.affinity, options.wait_for_ready);
+        let endpoints = channel.endpoints();
         let ticket = WaitTicket::new(endpoints);
-        Self { endpoints, ticket, call, affinity, wait_for_ready, is_full: false, retried: 0, lanes_gone: 0 }
+        let retries = Retries::new(channel, call, options);
+        Self { endpoints, ticket, call, affinity, wait_for_ready, is_full: false, lanes_gone: 0, retries }
     }
 
     /// Returns the connection to try next, unless the call has to wait for one.
@@ -68,7 +70,13 @@ impl<'a> Attempts<'a> {
         slot: impl Fn(StreamId) -> Slot,
     ) -> Result<(Arc<Connection>, SlotKey), Status> {
         loop {
-            let connection = self.next_connection().await?;
+            let connection = match self.next_connection().await {
+                Ok(connection) => connection,
+                Err(status) => {
+                    self.failed(status, None, false).await?;
+                    continue;
+                }
+            };
             match self.open_on(&connection, &slot) {
                 Ok(key) => return Ok((connection, key)),
                 Err(refused) => self.refused(&refused, &connection)?,
@@ -82,7 +90,7 @@ impl<'a> Attempts<'a> {
         slot: impl Fn(StreamId) -> Slot,
     ) -> Result<SlotKey, NotOpened> {
         let mut state = connection.lock();
-        let headers = self.call.fields().block();
+        let headers = self.retries.fields().block();
         let open = |http2: &mut http2::Connection, key: SlotKey| http2.open(key.into(), headers, false);
         let key = open_stream(&mut state, &self.ticket, slot, open)?;
         state.notify_driver();
@@ -137,24 +145,44 @@ impl<'a> Attempts<'a> {
         }))
     }
 
-    /// Records an attempt that the server has not processed. Returns the number of message bytes it had sent, or the
-    /// error if the call must not be retried.
-    pub(super) fn unprocessed(
+    /// Records an attempt that the server has not processed. Returns the number of message bytes it had sent.
+    ///
+    /// After GOAWAY the call goes to another connection as often as needed, since several connections may reach a
+    /// proxy's limit of requests at the same time. After REFUSED_STREAM it is sent again once (gRFC A6).
+    ///
+    /// # Errors
+    /// Returns `status` if the call is not retried.
+    pub(super) async fn unprocessed(
         &mut self,
         connection: &Arc<Connection>,
         status: Status,
     ) -> Result<usize, Status> {
+        let mut progress = Progress::Unprocessed;
         if connection.lock().http2.peer_going_away() {
             self.endpoints.lost(connection);
+            self.lanes_gone += 1;
+            if self.lanes_gone < LANES_TRIED_MAX {
+                progress = Progress::Unsent;
+            }
         }
-        self.retried += 1;
         self.call.note_reached(connection, None);
-        if self.retried > TRANSPARENT_RETRIES_MAX {
-            return Err(status);
+        self.retries.next_attempt(status, progress, false).await
+    }
+
+    /// Records a failed attempt, and waits until the next one may start. `is_committed`: response headers had arrived.
+    /// Returns the number of message bytes it had sent.
+    ///
+    /// # Errors
+    /// Returns `status` if the call is not retried.
+    pub(super) async fn failed(
+        &mut self,
+        status: Status,
+        connection: Option<&Arc<Connection>>,
+        is_committed: bool,
+    ) -> Result<usize, Status> {
+        if let Some(connection) = connection {
+            self.call.note_reached(connection, None);
         }
-        self.call.progress.note_attempt();
-        let sent = self.call.measure.again(&status);
-        self.call.again();
-        Ok(sent)
+        self.retries.next_attempt(status, Progress::Processed, is_committed).await
     }
 }

@@ -8,6 +8,7 @@ use thalweg_http2::StreamId;
 
 use super::attempts::Attempts;
 use super::prepared::Prepared;
+use super::raw;
 use crate::call_context::Phase;
 use crate::channel::Channel;
 use crate::connection::{Connection, End, Incoming, RawReader, SendLoop, SendOutcome, Slot, SlotKey, Source};
@@ -19,17 +20,28 @@ use crate::status::Status;
 pub(super) trait ResponseReader {
     /// Polls for the response headers, or the end that arrived instead.
     fn poll_headers(&mut self, cx: &Context<'_>) -> Poll<Result<Arc<ResponseHeaders>, End>>;
+
+    /// Returns the status in response headers without a response (Trailers-Only), if the reader returns such headers.
+    fn failure(&self, headers: &ResponseHeaders) -> Option<Status>;
 }
 
 impl ResponseReader for Incoming {
     fn poll_headers(&mut self, cx: &Context<'_>) -> Poll<Result<Arc<ResponseHeaders>, End>> {
         Self::poll_headers(self, cx)
     }
+
+    fn failure(&self, _: &ResponseHeaders) -> Option<Status> {
+        None
+    }
 }
 
 impl ResponseReader for Box<RawReader> {
     fn poll_headers(&mut self, cx: &Context<'_>) -> Poll<Result<Arc<ResponseHeaders>, End>> {
         RawReader::poll_headers(self, cx)
+    }
+
+    fn failure(&self, headers: &ResponseHeaders) -> Option<Status> {
+        raw::failure(headers)
     }
 }
 
@@ -39,6 +51,13 @@ pub(super) struct Duplex<S, R> {
     pub(super) response: R,
     sender: SendLoop<S>,
     sending: Sending,
+}
+
+/// Failure of an attempt that got no response.
+enum Failure {
+    /// The server reports that it has not processed the call.
+    Unprocessed(Status),
+    Failed(Status),
 }
 
 /// Progress of the request.
@@ -66,11 +85,11 @@ impl<S: Source + Send + 'static, R: ResponseReader> Duplex<S, R> {
         slot: impl Fn(StreamId) -> Slot,
         read: impl Fn(&Arc<Connection>, SlotKey) -> R,
     ) -> Result<(Self, Result<Arc<ResponseHeaders>, End>), Status> {
-        let mut attempts = Attempts::new(channel.endpoints(), options, call);
+        let mut attempts = Attempts::new(channel, options, call);
         let (mut connection, key) = attempts.open(&slot).await?;
         let measure = call.measure.clone();
         let mut sender = SendLoop::new(Arc::clone(&connection), key, request, call.outgoing, true, measure);
-        sender.keep_handed_over();
+        sender.keep_handed_over(channel.replay_account(), attempts.retries.has_policy());
         let mut duplex = Self { response: read(&connection, key), sender, sending: Sending::UnderWay };
         loop {
             if call.deadline.is_some() {
@@ -78,24 +97,50 @@ impl<S: Source + Send + 'static, R: ResponseReader> Duplex<S, R> {
                 call.note_reached(&connection, None);
             }
             let headers = poll_fn(|cx| duplex.poll_headers(cx, call)).await;
-            match headers.inspect_err(|_| call.note_reached(&connection, None))? {
-                Ok(headers) => {
-                    duplex.sender.drop_handed_over();
-                    return Ok((duplex, Ok(headers)));
+            let headers = headers.inspect_err(|_| call.note_reached(&connection, None))?;
+            let restarted = match duplex.failure(&headers) {
+                None => false,
+                Some(_) if !duplex.sender.can_restart() => false,
+                Some(Failure::Unprocessed(status)) => {
+                    call.measure.sent(attempts.unprocessed(&connection, status).await?);
+                    true
                 }
-                Err(End::Lost { status, unprocessed: true }) if duplex.sender.can_restart() => {
-                    call.measure.sent(attempts.unprocessed(&connection, status)?);
-                    let key;
-                    (connection, key) = attempts.open(&slot).await?;
-                    duplex.sender.restart(Arc::clone(&connection), key, duplex.sending == Sending::Done);
-                    duplex.sending = Sending::UnderWay;
-                    duplex.response = read(&connection, key);
+                Some(Failure::Failed(status)) => {
+                    let next = attempts.failed(status, Some(&connection), false).await;
+                    next.is_ok_and(|sent| {
+                        call.measure.sent(sent);
+                        true
+                    })
                 }
-                Err(end) => {
-                    call.note_reached(&connection, None);
-                    return Ok((duplex, Err(end)));
+            };
+            if !restarted {
+                match &headers {
+                    Ok(_) => attempts.retries.note_success(),
+                    Err(_) => call.note_reached(&connection, None),
                 }
+                duplex.sender.drop_handed_over();
+                return Ok((duplex, headers));
             }
+            let key;
+            (connection, key) = attempts.open(&slot).await?;
+            duplex.sender.restart(Arc::clone(&connection), key, duplex.sending == Sending::Done);
+            if !attempts.retries.needs_replay() {
+                duplex.sender.drop_handed_over();
+            }
+            duplex.sending = Sending::UnderWay;
+            duplex.response = read(&connection, key);
+        }
+    }
+
+    /// Returns the failure of an attempt that got no response.
+    fn failure(&self, headers: &Result<Arc<ResponseHeaders>, End>) -> Option<Failure> {
+        match headers {
+            Ok(headers) => self.response.failure(headers).map(Failure::Failed),
+            Err(End::Complete(Ok(_))) => None,
+            Err(End::Complete(Err(status)) | End::Lost { status, unprocessed: false }) => {
+                Some(Failure::Failed(status.clone()))
+            }
+            Err(End::Lost { status, unprocessed: true }) => Some(Failure::Unprocessed(status.clone())),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use http::HeaderMap;
-use thalweg_http2::{Block, FieldList, FixedFields};
+use thalweg_http2::{Block, FieldList, FixedFields, Indexing};
 use tokio::time::{Instant, timeout_at};
 
 use crate::call_context::{CallContext, CallProgress, Phase};
@@ -18,7 +18,7 @@ use crate::status::{Code, Status};
 
 /// A call that is ready to start.
 pub(super) struct Prepared {
-    fields: RequestFields,
+    pub(super) fields: RequestFields,
     pub(super) outgoing: Outgoing,
     pub(super) deadline: Option<Instant>,
     pub(super) measure: CallMeasure,
@@ -32,8 +32,6 @@ pub(super) struct Prepared {
 struct Failure {
     /// Connection of the failed attempt, and its progress there.
     reached: Mutex<Option<Reached>>,
-    /// Headers of the retry, if they differ from the first attempt's.
-    fields: OnceLock<RequestFields>,
 }
 
 struct Reached {
@@ -46,6 +44,9 @@ pub(super) struct RequestFields {
     fixed: Arc<FixedFields>,
     extra: FieldList,
 }
+
+/// Request header with the number of earlier attempts by policy (gRFC A6).
+const PREVIOUS_ATTEMPTS: &[u8] = b"grpc-previous-rpc-attempts";
 
 impl RequestFields {
     pub(super) fn block(&self) -> Block<'_> {
@@ -66,6 +67,7 @@ impl Prepared {
         let refused = |status: Status| refused(status, channel, method);
         let timeout =
             timeout::from_metadata(metadata).map_err(|error| refused(error.into()))?.or(options.timeout);
+        let timeout = timeout.into_iter().chain(options.timeout_max).min();
         let encoding = options.send_compressed.unwrap_or_default();
         let measure = channel.measure_call(method);
         let injected = measure.inject(metadata);
@@ -116,17 +118,24 @@ impl Prepared {
         })
     }
 
-    /// Returns the headers of the next attempt.
-    #[inline]
-    pub(super) fn fields(&self) -> &RequestFields {
-        let again = self.failure.get().and_then(|failure| failure.fields.get());
-        again.unwrap_or(&self.fields)
+    /// Returns the headers of a retry, if they differ from those of the first attempt: tracing may change them, and
+    /// retries by policy are counted in a header. `previous` is the number of the latter.
+    #[cold]
+    pub(super) fn fields_of_retry(&self, previous: u32) -> Option<RequestFields> {
+        let injected = self.injected_fields();
+        if injected.is_none() && previous == 0 {
+            return None;
+        }
+        let mut extra = injected.unwrap_or_else(|| self.fields.extra.clone());
+        if previous > 0 {
+            extra.push(PREVIOUS_ATTEMPTS, previous.to_string().as_bytes(), Indexing::Literal);
+        }
+        Some(RequestFields { fixed: Arc::clone(&self.fields.fixed), extra })
     }
 
-    /// Prepares a retry. Tracing may change its headers.
-    #[cold]
-    pub(super) fn again(&self) {
-        let Some(injected) = self.measure.inject_again() else { return };
+    /// Returns the call's own headers with the trace context of a retry.
+    fn injected_fields(&self) -> Option<FieldList> {
+        let injected = self.measure.inject_again()?;
         let is_shared =
             self.fields.fixed.fields().iter().any(|field| field.name == timeout::NAME.as_str().as_bytes());
         let left = |deadline: Instant| deadline.saturating_duration_since(Instant::now());
@@ -134,10 +143,8 @@ impl Prepared {
         let mut extra = FieldList::new();
         let encoding = self.outgoing.encoding;
         // It fits like the first one, because the injected fields have the same length.
-        if request::emit(timeout, encoding, &injected, metadata::SENT_SIZE_MAX, &mut extra).is_ok() {
-            // There is at most one retry.
-            let _ = self.failure().fields.set(RequestFields { fixed: Arc::clone(&self.fields.fixed), extra });
-        }
+        let emitted = request::emit(timeout, encoding, &injected, metadata::SENT_SIZE_MAX, &mut extra);
+        emitted.is_ok().then_some(extra)
     }
 
     fn failure(&self) -> &Failure {

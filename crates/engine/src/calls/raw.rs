@@ -42,7 +42,8 @@ impl Channel {
             Some((bytes, _)) => Ok(Piece(bytes)),
             None => Err(Some(Box::new(body))),
         };
-        let (channel, options) = (self.clone(), options.clone());
+        let options = self.options(&fixed_headers.method, options).into_owned();
+        let channel = self.clone();
         let mut sending = PendingRequest { channel, options, fixed_headers, call, body, gathers };
         // An `async fn` with `sending` as its parameter would store it twice.
         async move { sending.send().await }
@@ -122,6 +123,18 @@ impl AwaitedResponse for RawResponse {
     fn started(key: SlotKey, slot: &mut Slot) -> Option<SlotKey> {
         slot.client()?.headers.as_ref().map(|_| key)
     }
+
+    fn failure(arrived: &Arrived) -> Option<Status> {
+        let headers = arrived.headers.as_ref()?;
+        if arrived.body.is_empty() { failure(headers) } else { None }
+    }
+}
+
+/// Returns the status of a Trailers-Only response that failed.
+pub(super) fn failure(headers: &ResponseHeaders) -> Option<Status> {
+    let code = headers.metadata.get("grpc-status")?.to_str().ok()?.parse().ok().map(Code::from_number)?;
+    let status = Status::new(code, "").prepend_metadata(&headers.metadata);
+    (code != Code::Ok).then_some(status)
 }
 
 async fn send_complete(

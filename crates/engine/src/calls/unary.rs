@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use super::attempts::Attempts;
 use super::opening::{NotOpened, open_stream};
-use super::prepared::{Prepared, within};
+use super::prepared::{Prepared, RequestFields, within};
 use crate::call_context::{CallContext, Phase};
 use crate::chain::Chain;
 use crate::channel::Channel;
@@ -44,6 +44,7 @@ impl Channel {
         message: &M,
         options: &CallOptions,
     ) -> Result<UnaryResponse, Status> {
+        let options = &*self.options(method, options);
         let call = Prepared::new(self, method, metadata, options)?;
         let outcome = {
             // Pinned here so that this large future is not moved again. Most calls have no deadline.
@@ -78,21 +79,45 @@ pub(super) async fn attempts<M: Encode, R: AwaitedResponse>(
     options: &CallOptions,
     awaited: R,
 ) -> Result<Outcome<R::Started>, Status> {
-    let mut attempts = Attempts::new(channel.endpoints(), options, call);
+    let mut attempts = Attempts::new(channel, options, call);
     let mut large = None;
     loop {
         let connection = match attempts.connection_at_hand() {
             Some(connection) => connection,
             // Boxed to keep the future of calls that need not wait small.
-            None => Box::pin(attempts.next_connection()).await?,
+            None => match Box::pin(attempts.next_connection()).await {
+                Ok(connection) => connection,
+                Err(status) => {
+                    Box::pin(attempts.failed(status, None, false)).await?;
+                    continue;
+                }
+            },
         };
-        let ticket = &mut attempts.ticket;
-        match UnaryAttempt::new(&connection, ticket, call, message, &mut large, awaited).await {
-            Attempt::Done(outcome) => return outcome.map(Outcome::Done),
+        let Attempts { ticket, retries, .. } = &mut attempts;
+        let attempt =
+            UnaryAttempt::new(&connection, ticket, call, retries.fields(), message, &mut large, awaited);
+        match attempt.await {
+            Attempt::Done(Ok(arrived)) => {
+                match retries.has_policy().then(|| R::failure(&arrived)).flatten() {
+                    None => {
+                        retries.note_success();
+                        return Ok(Outcome::Done(arrived));
+                    }
+                    Some(status) => {
+                        if Box::pin(attempts.failed(status, None, false)).await.is_err() {
+                            return Ok(Outcome::Done(arrived));
+                        }
+                    }
+                }
+            }
+            Attempt::Done(Err(status)) => return Err(status),
             Attempt::Started(started) => return Ok(Outcome::Started(connection, started)),
             Attempt::NotOpened(refused) => attempts.refused(&refused, &connection)?,
             Attempt::Unprocessed(status) => {
-                attempts.unprocessed(&connection, status)?;
+                Box::pin(attempts.unprocessed(&connection, status)).await?;
+            }
+            Attempt::Failed { status, is_committed } => {
+                Box::pin(attempts.failed(status, Some(&connection), is_committed)).await?;
             }
         }
     }
@@ -116,6 +141,9 @@ pub(super) trait AwaitedResponse: Copy + Unpin {
 
     /// Returns the response if it has started. Its end has not arrived.
     fn started(key: SlotKey, slot: &mut Slot) -> Option<Self::Started>;
+
+    /// Returns the status of a response that failed before any message, if such a response counts as arrived.
+    fn failure(arrived: &Arrived) -> Option<Status>;
 }
 
 /// The response of a unary call, which is read after its end.
@@ -137,6 +165,11 @@ impl AwaitedResponse for OneMessage {
     fn started(_: SlotKey, _: &mut Slot) -> Option<Infallible> {
         None
     }
+
+    #[inline]
+    fn failure(_: &Arrived) -> Option<Status> {
+        None
+    }
 }
 
 /// Result of one attempt at a call.
@@ -147,6 +180,11 @@ enum Attempt<S> {
     NotOpened(NotOpened),
     /// The call was sent, but the server reports that it has not processed it.
     Unprocessed(Status),
+    /// The server failed the call, or its connection was lost. `is_committed`: response headers had arrived.
+    Failed {
+        status: Status,
+        is_committed: bool,
+    },
 }
 
 /// The parts of a response that ended with OK.
@@ -169,6 +207,7 @@ struct UnaryAttempt<'a, 'b, Req, R> {
     connection: &'a Arc<Connection>,
     ticket: &'a mut WaitTicket<'b>,
     call: &'a Prepared,
+    fields: &'a RequestFields,
     message: &'a Req,
     /// The encoded message, if it is large and has not been sent.
     large: &'a mut Option<Box<Chain>>,
@@ -191,12 +230,13 @@ impl<'a, 'b, Req, R> UnaryAttempt<'a, 'b, Req, R> {
         connection: &'a Arc<Connection>,
         ticket: &'a mut WaitTicket<'b>,
         call: &'a Prepared,
+        fields: &'a RequestFields,
         message: &'a Req,
         large: &'a mut Option<Box<Chain>>,
         response: R,
     ) -> Self {
         let progress = Progress::New;
-        Self { connection, ticket, call, message, large, response, progress, sent_at: None }
+        Self { connection, ticket, call, fields, message, large, response, progress, sent_at: None }
     }
 }
 
@@ -233,7 +273,7 @@ impl<Req: Encode, R: AwaitedResponse> UnaryAttempt<'_, '_, Req, R> {
             slot.receiver = waker.take();
             slot
         };
-        let headers = self.call.fields().block();
+        let headers = self.fields.block();
         let opened = open_stream(&mut state, self.ticket, slot, |http2, key| {
             send_request(http2, key.into(), headers, &mut message, encode_buffer)
         });
@@ -304,11 +344,14 @@ impl<Req: Encode, R: AwaitedResponse> UnaryAttempt<'_, '_, Req, R> {
         }
         Ok(Poll::Ready(match end {
             End::Complete(Ok(trailers)) => Attempt::Done(Ok(Arrived { headers, body, trailers })),
-            End::Complete(Err(status)) => Attempt::Done(Err(headers
-                .iter()
-                .fold(status, |status, headers| status.prepend_metadata(&headers.metadata)))),
+            End::Complete(Err(status)) => {
+                let is_committed = headers.is_some();
+                let status =
+                    headers.iter().fold(status, |status, headers| status.prepend_metadata(&headers.metadata));
+                Attempt::Failed { status, is_committed }
+            }
             End::Lost { status, unprocessed: true } => Attempt::Unprocessed(status),
-            End::Lost { status, .. } => Attempt::Done(Err(status)),
+            End::Lost { status, .. } => Attempt::Failed { status, is_committed: headers.is_some() },
         }))
     }
 

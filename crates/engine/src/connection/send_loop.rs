@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use thalweg_balance::retry::ReplayAccount;
 use tokio::task::coop::has_budget_remaining;
 use tokio::time::Instant;
 
@@ -12,6 +13,7 @@ use super::pack::{Pack, Source};
 use super::shared::Connection;
 use super::slot::SlotKey;
 use super::unlocked::{NeedsClone, PolledTask, poll_with_waker};
+use crate::chain::Chain;
 use crate::measure::CallMeasure;
 use crate::scheduler::{Pause, Yields, yield_now};
 use crate::status::Status;
@@ -56,10 +58,18 @@ pub(crate) struct SendLoop<S> {
     /// Whether END_STREAM goes with the last pack (a client's half-close) or trailers follow (a server).
     end_stream: bool,
     /// Client: the data handed over so far, while the call may still restart on another connection.
-    handed_over: Option<Vec<u8>>,
+    handed_over: Option<HandedOver>,
 }
 
-/// A call that has handed over more bytes than this can't restart.
+/// Data that a call has handed over, for further attempts.
+struct HandedOver {
+    bytes: Vec<u8>,
+    len_max: usize,
+    account: ReplayAccount,
+}
+
+/// A call without a retry policy that has handed over more bytes than this can't restart. Only a race with a
+/// connection's end restarts it, and copying costs time.
 const HANDED_OVER_LEN_MAX: usize = 64 * 1024;
 
 impl<S: Source> SendLoop<S> {
@@ -76,9 +86,11 @@ impl<S: Source> SendLoop<S> {
         Self { connection, key, source, pack, yields, ended: None, end_stream, handed_over: None }
     }
 
-    /// Keeps the data handed over, up to a limit, until [`drop_handed_over`](Self::drop_handed_over).
-    pub(crate) fn keep_handed_over(&mut self) {
-        self.handed_over = Some(Vec::new());
+    /// Keeps the data handed over, up to a limit, until [`drop_handed_over`](Self::drop_handed_over). With a retry
+    /// policy the limit is that of `account`.
+    pub(crate) fn keep_handed_over(&mut self, account: ReplayAccount, has_policy: bool) {
+        let len_max = if has_policy { usize::MAX } else { HANDED_OVER_LEN_MAX };
+        self.handed_over = Some(HandedOver { bytes: Vec::new(), len_max, account });
         self.pack.measure.keep_sent();
     }
 
@@ -96,7 +108,9 @@ impl<S: Source> SendLoop<S> {
     /// Sends everything again on another stream, and continues there. `is_done`: the source has ended.
     pub(crate) fn restart(&mut self, connection: Arc<Connection>, key: SlotKey, is_done: bool) {
         let rest = self.pack.wire.take_parts();
-        self.pack.wire.push(Bytes::from(self.handed_over.take().unwrap_or_default()));
+        if let Some(handed_over) = &mut self.handed_over {
+            self.pack.wire.push(handed_over.take());
+        }
         for part in rest {
             self.pack.wire.push(part);
         }
@@ -198,12 +212,8 @@ impl<S: Source> SendLoop<S> {
             slot.send_closed = true;
         }
         let stream = slot.stream;
-        if let Some(handed_over) = &mut self.handed_over {
-            if handed_over.len() + self.pack.wire.len() <= HANDED_OVER_LEN_MAX {
-                self.pack.wire.copy_to(handed_over);
-            } else {
-                self.handed_over = None;
-            }
+        if self.handed_over.as_mut().is_some_and(|handed_over| !handed_over.keep(&self.pack.wire)) {
+            self.handed_over = None;
         }
         self.yields.sent();
         let len = self.pack.wire.len();
@@ -212,6 +222,23 @@ impl<S: Source> SendLoop<S> {
         state.load.completed += 1;
         state.notify_driver();
         Ok(Poll::Ready(sent.map_err(|_| StreamClosed)))
+    }
+}
+
+impl HandedOver {
+    /// Keeps a copy of `wire`. Returns false if that exceeds a limit.
+    fn keep(&mut self, wire: &Chain) -> bool {
+        let fits = self.bytes.len() + wire.len() <= self.len_max && self.account.add(wire.len());
+        if fits {
+            wire.copy_to(&mut self.bytes);
+        }
+        fits
+    }
+
+    /// Returns the data, which will be handed over again.
+    fn take(&mut self) -> Bytes {
+        self.account.release(self.bytes.len());
+        Bytes::from(std::mem::take(&mut self.bytes))
     }
 }
 
