@@ -261,10 +261,11 @@ async fn name_is_resolved_again_after_the_refresh_period_and_after_failures() {
     let channel = network.channel(Name(Arc::clone(&numbers)), |_| {});
     calls(&channel, 2).await;
     *numbers.lock().unwrap() = vec![1, 2];
+    // The period of 30 s has ±20 % of jitter, but is at least the minimum interval.
     sleep(Duration::from_secs(29)).await;
     calls(&channel, 2).await;
     assert_eq!((first.started(), second.started()), (4, 0));
-    sleep(Duration::from_secs(2)).await;
+    sleep(Duration::from_secs(8)).await;
     calls(&channel, 2).await;
     assert_eq!((first.started(), second.started()), (5, 1));
     // A failure does not wait for the period, but the last resolution was a second ago: at most one in 5 s here.

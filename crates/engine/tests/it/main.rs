@@ -20,6 +20,7 @@ mod rates;
 mod raw;
 mod reading;
 mod retries;
+mod retry_policy;
 mod sizes;
 mod support;
 mod turns;

@@ -1,0 +1,240 @@
+//! Retries by the policy of a service config or a call (gRFC A6).
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use thalweg_engine::http2::ErrorCode;
+use thalweg_engine::http2::frame::Kind;
+use thalweg_engine::{CallOptions, Channel, ChannelConfig, Code, RetryPolicy, Status};
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use crate::support::peer::{OK, OK_HEADERS, Peer, envelope};
+use crate::support::{
+    CHAT, Message, call_options, channel_config, connected_by, echo, items, raw, soon, spawn_echo,
+    spawn_echo_with, stream,
+};
+
+/// The server's response to one attempt.
+#[derive(Clone, Copy)]
+enum Response {
+    Ok,
+    /// A Trailers-Only response.
+    Fails(Code),
+    FailsWithPushback(Code, &'static str),
+    /// Response headers, and then a failure.
+    StartsAndFails(Code),
+    Refuses,
+}
+
+use Response::{Fails, FailsWithPushback, Ok as Succeeds, Refuses, StartsAndFails};
+
+const UNAVAILABLE: Response = Fails(Code::Unavailable);
+
+/// At most four attempts, with 100 ms of backoff that doubles.
+const POLICY: &str = r#""retryPolicy": { "maxAttempts": 4, "initialBackoff": "0.1s", "maxBackoff": "1s",
+    "backoffMultiplier": 2, "retryableStatusCodes": ["UNAVAILABLE"] }"#;
+
+fn config(method: &str, rest: &str) -> ChannelConfig {
+    let json =
+        format!(r#"{{ "methodConfig": [{{ "name": [{{ "service": "test.Echo" }}], {method} }}] {rest} }}"#);
+    channel_config(|config| config.service_config = Some(json.into()))
+}
+
+/// An attempt that reached the server: when, in milliseconds, and its `grpc-previous-rpc-attempts`.
+type Attempt = (u128, Option<String>);
+
+/// Responds to attempts as `responses` say.
+async fn serve(peer: &mut Peer, responses: &[Response]) -> Vec<Attempt> {
+    let (started, mut attempts) = (Instant::now(), Vec::new());
+    for response in responses {
+        let headers = soon(peer.next_of(Kind::Headers)).await;
+        let text = headers.text();
+        let previous = text.lines().find_map(|line| line.strip_prefix("grpc-previous-rpc-attempts: "));
+        attempts.push((started.elapsed().as_millis(), previous.map(str::to_owned)));
+        let mut bytes = Vec::new();
+        loop {
+            let data = soon(peer.next_of(Kind::Data)).await;
+            bytes.extend_from_slice(&data.payload);
+            if data.end_stream {
+                break;
+            }
+        }
+        assert!(bytes.ends_with(&envelope(b"x")), "{bytes:?}");
+        let stream = headers.stream;
+        let code = match *response {
+            Fails(code) | FailsWithPushback(code, _) | StartsAndFails(code) => code,
+            Succeeds | Refuses => Code::Ok,
+        };
+        let number = code.number().to_string();
+        let failure = ("grpc-status", &*number);
+        match *response {
+            Succeeds => {
+                peer.headers(stream, false, OK_HEADERS).message(stream, false, b"y").headers(stream, true, OK)
+            }
+            Fails(_) => peer.headers(stream, true, &[OK_HEADERS, &[failure]].concat()),
+            FailsWithPushback(_, pushback) => {
+                let pushback = ("grpc-retry-pushback-ms", pushback);
+                peer.headers(stream, true, &[OK_HEADERS, &[failure, pushback]].concat())
+            }
+            StartsAndFails(_) => peer.headers(stream, false, OK_HEADERS).headers(stream, true, &[failure]),
+            Refuses => peer.reset(stream, ErrorCode::RefusedStream),
+        };
+        peer.send().await;
+    }
+    attempts
+}
+
+/// Makes one unary call, and one call with streams, and compares outcome and attempts: the times after the former
+/// attempt in milliseconds.
+async fn check(
+    method: &str,
+    responses: &[Response],
+    expected: Result<(), Code>,
+    delays: &[RangeInclusive<u128>],
+) {
+    for is_unary in [true, false] {
+        let (channel, mut peer, _accepted) = connected_by(config(method, ""), &[]).await;
+        let call: JoinHandle<Result<Message, Status>> = if is_unary {
+            spawn_echo(&channel, "x")
+        } else {
+            let channel = channel.clone();
+            tokio::spawn(async move {
+                let messages = items(vec![raw("w"), raw("x")]);
+                let mut responses = stream(&channel, &CHAT, messages, &CallOptions::default()).await?;
+                let first = responses.message().await?;
+                responses.message().await?;
+                Ok(first.expect("a message"))
+            })
+        };
+        let attempts = serve(&mut peer, responses).await;
+        let outcome = soon(call).await.expect("no panic");
+        assert_eq!(outcome.map(drop).map_err(|status| status.code()), expected, "unary: {is_unary}");
+        let mut former = 0;
+        assert_eq!(attempts.len(), delays.len() + 1);
+        for ((at, previous), (number, delay)) in attempts[1..].iter().zip((1..).zip(delays)) {
+            assert!(
+                delay.contains(&(at - former)),
+                "attempt {number}: {at} after {former}, unary: {is_unary}"
+            );
+            let is_transparent = *delay == (0..=0);
+            assert_eq!(*previous, (!is_transparent).then(|| number.to_string()));
+            former = *at;
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn retryable_failures_are_retried_with_backoff() {
+    check(POLICY, &[UNAVAILABLE, Succeeds], Ok(()), &[80..=121]).await;
+    let delays = [80..=121, 160..=241, 320..=481];
+    check(POLICY, &[UNAVAILABLE, UNAVAILABLE, UNAVAILABLE, Succeeds], Ok(()), &delays).await;
+    check(POLICY, &[UNAVAILABLE; 4], Err(Code::Unavailable), &delays).await;
+    check(POLICY, &[UNAVAILABLE, Fails(Code::NotFound)], Err(Code::NotFound), &[80..=121]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn other_failures_and_started_responses_are_not_retried() {
+    check(POLICY, &[Fails(Code::Internal)], Err(Code::Internal), &[]).await;
+    check(POLICY, &[StartsAndFails(Code::Unavailable)], Err(Code::Unavailable), &[]).await;
+    check(r#""timeout": "10s""#, &[UNAVAILABLE], Err(Code::Unavailable), &[]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn server_pushes_back() {
+    let after = FailsWithPushback(Code::Unavailable, "3000");
+    // The backoff starts over after a pushback.
+    check(POLICY, &[UNAVAILABLE, after, UNAVAILABLE, Succeeds], Ok(()), &[80..=121, 3000..=3001, 80..=121])
+        .await;
+    let stop = FailsWithPushback(Code::Unavailable, "-1");
+    check(POLICY, &[stop], Err(Code::Unavailable), &[]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn transparent_retry_is_not_counted() {
+    check(POLICY, &[Refuses, Succeeds], Ok(()), &[0..=0]).await;
+    check(r#""timeout": "10s""#, &[Refuses, Refuses], Err(Code::Unavailable), &[0..=0]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn retry_beyond_the_deadline_is_not_awaited() {
+    let method = format!(r#""timeout": "0.05s", {POLICY}"#);
+    check(&method, &[UNAVAILABLE], Err(Code::Unavailable), &[]).await;
+    let method = format!(r#""timeout": "0.25s", {POLICY}"#);
+    check(&method, &[UNAVAILABLE, UNAVAILABLE], Err(Code::Unavailable), &[80..=121]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn throttled_channel_does_not_retry() {
+    let throttling = r#", "retryThrottling": { "maxTokens": 4, "tokenRatio": 1 }"#;
+    let (channel, mut peer, _accepted) = connected_by(config(POLICY, throttling), &[]).await;
+    let call = async |channel: &Channel, peer: &mut Peer, responses: &[Response]| {
+        let call = spawn_echo(channel, "x");
+        serve(peer, responses).await;
+        soon(call).await.expect("no panic").map(drop).map_err(|status| status.code())
+    };
+    // Of four tokens the first failure takes one, and the second the one that leaves half of them.
+    assert_eq!(call(&channel, &mut peer, &[UNAVAILABLE, UNAVAILABLE]).await, Err(Code::Unavailable));
+    assert_eq!(call(&channel, &mut peer, &[UNAVAILABLE]).await, Err(Code::Unavailable));
+    for _ in 0..4 {
+        assert_eq!(call(&channel, &mut peer, &[Succeeds]).await, Ok(()));
+    }
+    assert_eq!(call(&channel, &mut peer, &[UNAVAILABLE, Succeeds]).await, Ok(()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn call_may_have_its_own_policy() {
+    let (channel, mut peer, _accepted) = connected_by(channel_config(|_| {}), &[]).await;
+    let policy = RetryPolicy::new(2, [Code::Aborted]);
+    let options = CallOptions::default().retry(policy);
+    let call = spawn_echo_with(&channel, raw("x"), options);
+    assert_eq!(serve(&mut peer, &[Fails(Code::Aborted), Succeeds]).await.len(), 2);
+    soon(call).await.expect("no panic").expect("a response");
+}
+
+#[tokio::test(start_paused = true)]
+async fn lost_connection_and_failed_reconnection_are_retried() {
+    let policy = RetryPolicy::new(5, [Code::Unavailable]);
+    let (channel, peer, mut accepted) = connected_by(
+        channel_config(|config| {
+            config.backoff.base_delay = Duration::from_millis(10);
+        }),
+        &[],
+    )
+    .await;
+    let call = spawn_echo_with(&channel, raw("x"), CallOptions::default().retry(policy));
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    drop(peer);
+    let mut peer = Peer::server(soon(accepted.recv()).await.expect("it reconnects"), &[]).await;
+    assert_eq!(serve(&mut peer, &[Succeeds]).await[0].1.as_deref(), Some("1"));
+    soon(call).await.expect("no panic").expect("a response");
+}
+
+#[tokio::test(start_paused = true)]
+async fn service_config_limits_timeouts_and_sizes() {
+    let method =
+        r#""timeout": "2s", "waitForReady": true, "maxRequestMessageBytes": 3, "maxResponseMessageBytes": 2"#;
+    let (channel, mut peer, _accepted) = connected_by(config(method, ""), &[]).await;
+    let error = soon(echo(&channel, raw("long"))).await.expect_err("too long");
+    assert_eq!(error.code(), Code::ResourceExhausted, "{error}");
+    for (own, expected) in [(None, 2), (Some(1), 1), (Some(5), 2)] {
+        let started = Instant::now();
+        let options = call_options(|options| options.timeout = own.map(Duration::from_secs));
+        let call = spawn_echo_with(&channel, raw("x"), options);
+        soon(peer.next_of(Kind::Headers)).await;
+        let error = soon(call).await.expect("no panic").expect_err("no response");
+        assert_eq!((error.code(), started.elapsed().as_secs()), (Code::DeadlineExceeded, expected));
+    }
+}
+
+#[test]
+fn invalid_service_config_is_an_error_that_names_the_field() {
+    let config = config(r#""retryPolicy": { "maxAttempts": 1 }"#, "");
+    let error = Channel::new("memory:1", config).expect_err("one attempt is no retry").to_string();
+    assert!(error.contains("methodConfig[0].retryPolicy.maxAttempts"), "{error}");
+    let config = channel_config(|config| {
+        config.service_config = Some(r#"{ "loadBalancingConfig": [{ "fastest": {} }] }"#.into());
+    });
+    let error = Channel::new("memory:1", config).expect_err("no such policy").to_string();
+    assert!(error.contains("fastest"), "{error}");
+}
