@@ -46,7 +46,7 @@ pub(crate) enum SendOutcome {
 /// memory.
 ///
 /// Messages that are ready together are packed and sent together: when the source has no more available, or the pack
-/// is full. A source that [yields](super::yields) has more available.
+/// is full. A source that [yields](crate::scheduler::Yields) has more available.
 pub(crate) struct SendLoop<S> {
     connection: Arc<Connection>,
     key: SlotKey,

@@ -173,7 +173,7 @@ impl ClientEndpoint {
         let Some((slot, http2, deferred)) = state.parts(key) else { return };
         match slot.client() {
             Some(call) if is_plain && call.wakes_on == WakesOn::End => {
-                call.headers = Some(Arc::clone(headers))
+                call.headers = Some(Arc::clone(headers));
             }
             _ => return self.on_parts(state, key, stream, bytes),
         }

@@ -71,7 +71,7 @@ impl StreamingCall {
     pub fn disable_compression(&mut self) {
         match &mut self.transport {
             CallTransport::Connection(ConnectionCall { target, .. }) => {
-                target.outgoing = target.outgoing.uncompressed()
+                target.outgoing = target.outgoing.uncompressed();
             }
             // Never compressed.
             CallTransport::Local(_) => {}
@@ -103,7 +103,7 @@ impl StreamingCall {
         self.measure.note_outcome(Err(status));
         match &self.transport {
             CallTransport::Connection(ConnectionCall { connection, target, .. }) => {
-                respond::fail(connection, target, status)
+                respond::fail(connection, target, status);
             }
             CallTransport::Local(responder) => responder.fail(status),
         }
