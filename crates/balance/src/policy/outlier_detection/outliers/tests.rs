@@ -13,7 +13,7 @@ fn success_rate_far_below_the_mean_is_an_outlier() {
     };
     let good = (100, 0);
     check(1900, 5, &[good; 5], &[]);
-    // Of n endpoints, one without a success is √(n−1) standard deviations below the mean: 2 for 5 endpoints.
+    // One of n endpoints without a success is √(n−1) standard deviations below the mean: 2 for 5 endpoints.
     check(1900, 5, &[good, good, good, good, (0, 100)], &[4]);
     check(2100, 5, &[good, good, good, good, (0, 100)], &[]);
     check(1900, 5, &[good, good, good, (0, 100), (0, 100)], &[]);
