@@ -11,6 +11,8 @@ mod round_robin;
 mod weighted_round_robin;
 
 #[cfg(test)]
+mod models;
+#[cfg(test)]
 mod tests;
 
 use std::fmt;

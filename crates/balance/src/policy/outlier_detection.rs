@@ -2,6 +2,8 @@
 
 mod config;
 mod outliers;
+#[cfg(test)]
+mod tests;
 
 use std::time::{Duration, Instant};
 

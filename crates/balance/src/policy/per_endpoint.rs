@@ -1,4 +1,4 @@
-//! What a policy remembers of each endpoint from one decision to the next.
+//! State of a policy per endpoint, kept from one decision to the next.
 
 use std::collections::HashMap;
 

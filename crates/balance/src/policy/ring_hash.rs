@@ -82,8 +82,8 @@ struct OnRing {
     states: Vec<ConnectivityState>,
     /// Whether an endpoint is connecting.
     connecting: bool,
-    /// Result of a call for which all endpoints have failed.
-    failed: Pick,
+    /// Result of a call that finds no endpoint: it waits for one that connects, or fails.
+    none_ready: Pick,
 }
 
 impl RingHash {
@@ -144,7 +144,7 @@ impl Policy for RingHash {
             ring: self.ring(endpoints),
             states: endpoints.iter().map(|view| view.state).collect(),
             connecting,
-            failed: NoneReady::of(endpoints).0,
+            none_ready: NoneReady::of(endpoints).0,
         };
         let mut decision = Decision::new(Arc::new(picker), state);
         // Without calls the channel would never leave these states (gRFC A61).
@@ -169,7 +169,7 @@ impl Picker for OnRing {
                 ConnectivityState::TransientFailure | ConnectivityState::Shutdown => {}
             }
         }
-        self.failed.clone()
+        self.none_ready.clone()
     }
 }
 
@@ -187,11 +187,7 @@ impl OnRing {
                 _ => {}
             }
         }
-        match idle {
-            Some(at) => Pick::Connect(at),
-            None if self.connecting => Pick::Queue,
-            None => self.failed.clone(),
-        }
+        idle.map_or_else(|| self.none_ready.clone(), Pick::Connect)
     }
 }
 

@@ -1,5 +1,8 @@
 //! Finds outliers among the outcomes of an interval (gRFC A50).
 
+#[cfg(test)]
+mod tests;
+
 use super::{FailurePercentageEjection, SuccessRateEjection};
 use crate::policy::Outcomes;
 

@@ -56,7 +56,7 @@ fn no_blackout() -> WeightedRoundRobinConfig {
 fn weight_is_queries_by_utilization() {
     let check = |qps, eps, cpu_utilization, application_utilization, penalty, expected| {
         let base = report(Instant::now());
-        let report = LoadReport { qps, eps, cpu_utilization, application_utilization, ..base };
+        let report = LoadReport { cpu_utilization, application_utilization, qps, eps, ..base };
         assert_eq!(weight(&report, penalty), expected, "{report:?}");
     };
     check(100.0, 0.0, 0.5, 0.0, 1.0, Some(200.0));

@@ -5,8 +5,8 @@ fn weighted(weights: &[(&str, u32)]) -> Vec<Endpoint> {
     weights.iter().map(|&(key, weight)| endpoint(1).hash_key(key).weight(weight)).collect()
 }
 
-/// XXH64 of "{key}_{i}", as in grpc-go and gRPC core: clients of all three send a key to the same endpoint. The values are
-/// of an implementation in Python.
+/// XXH64 of "{key}_{i}", as in grpc-go and gRPC core: clients of all three send a key to the same endpoint. The values
+/// are of an implementation in Python.
 #[test]
 fn ring_has_the_hashes_of_other_implementations() {
     let ring = Ring::new(&weighted(&[("a", 3), ("b", 3), ("c", 4)]), 10, 10);

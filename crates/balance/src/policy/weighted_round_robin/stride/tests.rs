@@ -1,7 +1,7 @@
 use super::*;
 use crate::policy::mix;
 
-/// As gRPC's static stride scheduler scales them.
+/// gRPC's static stride scheduler scales them alike.
 #[test]
 fn weights_are_scaled_to_16_bits() {
     let check = |weights: &[Option<f64>], expected: Option<&[u16]>| {
@@ -22,6 +22,22 @@ fn weights_are_scaled_to_16_bits() {
     // No overflow.
     check(&[Some(f64::MAX), Some(f64::MAX), Some(f64::MIN_POSITIVE)], Some(&[65535, 65535, 437]));
     check(&[Some(f64::MIN_POSITIVE), Some(5e-324)], Some(&[65535, 328]));
+}
+
+/// Segments of length 1 and 2.
+#[test]
+fn segment_begins_at_the_end_of_the_last() {
+    let stride = Stride { ends: vec![1, 3], positions: vec![5, 7] };
+    let picked = |at| {
+        let pick = |turn: &u64| stride.pick(&PickArgs::new(*turn, &|_| 0));
+        (0..3000).filter(|turn| pick(turn) == Pick::Endpoint(at)).count()
+    };
+    assert!(
+        (990..1010).contains(&picked(5)) && (1990..2010).contains(&picked(7)),
+        "{} {}",
+        picked(5),
+        picked(7)
+    );
 }
 
 /// The claim of [`Stride`]: ±10 calls, whatever the first turn.
