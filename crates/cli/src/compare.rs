@@ -185,7 +185,7 @@ fn files(
     for (side, name) in sides.iter_mut().zip(&args.names) {
         side.name.clone_from(name);
     }
-    let (a, others) = sides.split_first().expect("there are two sides at least");
+    let (a, others) = sides.split_first().expect("at least two sides");
     let compared = others.iter().map(|b| compare(a, b, together, options));
     let reports = compared.collect::<Result<Vec<Report>, _>>().map_err(Failure::bad_arguments)?;
     write(&reports)?;

@@ -19,7 +19,7 @@ pub(super) fn parse(text: &str) -> Result<SystemTime, String> {
     };
     time.ok_or_else(|| {
         format!(
-            "`{text}` is not a time; use RFC 3339 (2026-11-26T09:30:00Z) or seconds since 1970 \
+            "invalid time `{text}`; use RFC 3339 (2026-11-26T09:30:00Z) or seconds since 1970 \
              ($(($(date +%s) + 60)))"
         )
     })
@@ -37,7 +37,7 @@ mod tests {
         assert_eq!(parse("60"), at(60.0));
         assert_eq!(parse("60.5"), at(60.5));
         for text in ["", "soon", "-1", "+30s", "1e300", "2026-11-26"] {
-            assert!(parse(text).unwrap_err().contains("is not a time"), "{text}");
+            assert!(parse(text).unwrap_err().contains("invalid time"), "{text}");
         }
     }
 }

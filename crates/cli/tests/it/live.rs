@@ -98,7 +98,7 @@ fn second_quit_exits_at_once() {
     by_signals.wait_for("1 s of 10 min");
     server.signal(Signal::SIGSTOP);
     by_keys.press("q");
-    by_keys.wait_for("q end at once");
+    by_keys.wait_for("q quit now");
     by_keys.press("q");
     by_signals.signal(Signal::SIGTERM);
     // Pending signals of the same kind are merged.
