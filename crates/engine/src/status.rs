@@ -11,7 +11,7 @@ use tokio::time::Instant;
 ///
 /// [status codes]: https://github.com/grpc/grpc/blob/master/doc/statuscodes.md
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[expect(missing_docs, reason = "the document says what each means")]
+#[expect(missing_docs, reason = "documented in the gRPC specification")]
 pub enum Code {
     Ok = 0,
     Cancelled = 1,
@@ -194,13 +194,13 @@ impl Status {
     }
 
     pub(crate) fn deadline_exceeded() -> Self {
-        Self::local(Code::DeadlineExceeded, "the deadline of the call has passed")
+        Self::local(Code::DeadlineExceeded, "deadline exceeded")
     }
 
     /// Creates a DEADLINE_EXCEEDED status that names the incomplete step.
     #[cold]
     pub(crate) fn too_late(what: impl fmt::Display) -> Self {
-        Self::local(Code::DeadlineExceeded, format!("the deadline of the call has passed: {what}"))
+        Self::local(Code::DeadlineExceeded, format!("deadline exceeded: {what}"))
     }
 
     /// Returns whether it was made on this side and has no call context yet.

@@ -72,7 +72,7 @@ impl<B: OutgoingBody> Sending<B> {
             Ok(body) => send_whole(channel, call, body, *gathers, options).await,
             Err(body) => match body.take() {
                 Some(body) => Box::pin(send_pieces(channel, call, body, *gathers, options)).await,
-                None => Err(Status::internal("the body was sent")),
+                None => Err(Status::internal("the body was already sent")),
             },
         };
         answer.map_err(|status| {

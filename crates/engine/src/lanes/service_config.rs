@@ -25,10 +25,10 @@ pub(crate) struct ConnectionScaling {
 #[non_exhaustive]
 pub enum ServiceConfigError {
     /// The text is not JSON.
-    #[error("the service config is not JSON: {0}")]
+    #[error("invalid JSON in the service config: {0}")]
     Syntax(String),
     /// A field has an invalid type or value.
-    #[error("service config, {field}: {expected} is expected, not {found}")]
+    #[error("invalid service config: {field}: expected {expected}, found {found}")]
     Field {
         /// Path of the field, such as `connectionScaling.maxConnectionsPerSubchannel`.
         field: String,
@@ -144,21 +144,21 @@ mod tests {
             check(
                 &number(value),
                 &format!(
-                    "service config, connectionScaling.maxConnectionsPerSubchannel: a whole number from 1 to \
-                     4294967295 is expected, not {found}"
+                    "invalid service config: connectionScaling.maxConnectionsPerSubchannel: expected a whole \
+                     number from 1 to 4294967295, found {found}"
                 ),
             );
         }
         check(
             r#"{"connectionScaling": 3}"#,
-            "service config, connectionScaling: an object is expected, not 3",
+            "invalid service config: connectionScaling: expected an object, found 3",
         );
-        check("[]", "service config, the whole: an object is expected, not []");
+        check("[]", "invalid service config: the whole: expected an object, found []");
         let long = ServiceConfig::parse(&format!(r#""{}""#, "ü".repeat(100))).unwrap_err().to_string();
         assert!(long.ends_with("üü…"), "{long}");
         let syntax = ServiceConfig::parse("{").unwrap_err().to_string();
         assert!(
-            syntax.starts_with("the service config is not JSON: ") && syntax.contains("line 1"),
+            syntax.starts_with("invalid JSON in the service config: ") && syntax.contains("line 1"),
             "{syntax}"
         );
     }

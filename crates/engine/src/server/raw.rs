@@ -178,7 +178,7 @@ impl<H: RawHandler> Codec for Raw<H> {
         reply: &ResponseTarget,
         output: &mut Self::Output,
     ) -> Option<CallFuture> {
-        match std::mem::replace(output, Err(Status::internal("the call was answered"))) {
+        match std::mem::replace(output, Err(Status::internal("the response was already sent"))) {
             Ok(Answered::Whole(answer)) => {
                 let mut state = connection.lock();
                 respond::send_raw(&mut state, reply, &answer);
@@ -241,7 +241,7 @@ fn send_head(connection: &Connection, reply: &ResponseTarget, head: &Parts) -> O
 /// Resets the stream after the response body failed, so the client cannot mistake it for complete.
 #[cold]
 fn reset(connection: &Connection, reply: &ResponseTarget, status: &Status) {
-    tracing::debug!(peer = &*connection.peer, %status, "the body of an answer failed");
+    tracing::debug!(peer = &*connection.peer, %status, "the response body failed");
     let mut state = connection.lock();
     state.http2.reset(reply.stream, ErrorCode::InternalError);
     state.note_failed(reply.key);

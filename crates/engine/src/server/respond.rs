@@ -93,7 +93,7 @@ impl ResponseTarget {
 
 impl<'a> Response<'a> {
     /// Encodes a handler's result. A small message is appended to `scratch`.
-    #[expect(clippy::inline_always, reason = "some 20 instructions of a call")]
+    #[expect(clippy::inline_always, reason = "saves some 20 instructions per call")]
     #[inline(always)]
     pub(super) fn new<M: Encode>(
         outgoing: &Outgoing,

@@ -130,9 +130,8 @@ fn raw_route(
     let received = RequestHead::new(metadata, None, info.cloned());
     let metadata_len = if head.size() > HEAD_KEPT_MAX { received.metadata_len() } else { 0 };
     let verb = http::Method::from_bytes(head.method().unwrap_or_default());
-    let verb = verb.map_err(|_| Status::internal("the request's :method can't be read"))?;
-    let uri =
-        uri(head).map_err(|error| Status::internal(format!("the request's URI can't be read: {error}")))?;
+    let verb = verb.map_err(|_| Status::internal("invalid :method in the request"))?;
+    let uri = uri(head).map_err(|error| Status::internal(format!("invalid request URI: {error}")))?;
     let read = method.handler.calls.read_head(&dispatch::raw_head(&verb, &uri, &received));
     let read = read.ok_or_else(|| Status::internal("the method does not accept raw requests"))?;
     Ok(Route {

@@ -130,8 +130,11 @@ async fn deadline_fires_on_the_client_and_says_what_was_missing() {
     let reset = async |peer: &mut crate::support::peer::Peer| {
         assert_eq!(soon(peer.next_of(Kind::RstStream)).await.code(), ErrorCode::Cancel);
     };
-    check(spawn_echo_with(&channel, raw("longer"), within(TIME)), "5 bytes of its message were not sent")
-        .await;
+    check(
+        spawn_echo_with(&channel, raw("longer"), within(TIME)),
+        "5 bytes of the request message were not sent",
+    )
+    .await;
     reset(&mut peer).await;
     check(spawn_echo_with(&channel, raw("x"), within(TIME)), "no response arrived in time").await;
     reset(&mut peer).await;
@@ -139,7 +142,7 @@ async fn deadline_fires_on_the_client_and_says_what_was_missing() {
     let head = soon(peer.next_of(Kind::Headers)).await;
     assert!(head.text().contains("grpc-timeout: "), "{}", head.text());
     peer.headers(head.stream, false, HEAD).data(head.stream, false, b"\0\0\0\0\x09abc").send().await;
-    check(call, "its answer had begun, with 8 bytes of its message").await;
+    check(call, "the response was incomplete, with 8 bytes of its message").await;
     reset(&mut peer).await;
     assert_eq!(in_flight(&channel), 0);
 }
