@@ -87,7 +87,7 @@ pub(super) fn sections(study: &ChannelsAnalysis<'_>) -> Vec<Section> {
         Section::new("figures", "Figures", "All figures", vec![
             Block::Table(columns::figures(verdicts, channels.points())),
             Block::hint(
-                "A click on a column’s name sorts by it. Connections are those in the kernel’s tables. Processor time \
+                "Click a column to sort by it. Connections are those in the kernel’s tables. Processor time \
                  is user and system together, of one operation. System calls were counted, and the wire was watched, \
                  in windows of their own. The same figures lie in `results.csv`, and with whole distributions in \
                  `results.json`."

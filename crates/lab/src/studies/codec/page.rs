@@ -76,7 +76,7 @@ pub(super) fn sections(study: &CodecAnalysis<'_>) -> Vec<Section> {
             vec![
                 Block::Table(table(results, analysis)),
                 Block::hint(
-                    "A click on a column’s name sorts by it. The same figures lie in `results.csv`, and every window \
+                    "Click a column to sort by it. The same figures lie in `results.csv`, and every window \
                      in `results.json`.",
                 ),
             ],

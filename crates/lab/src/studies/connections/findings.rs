@@ -211,5 +211,5 @@ fn arrivals(cells: &ConnectionsCells<'_>) -> Option<String> {
     };
     let clauses: Vec<String> = cells.arrivals.iter().map(of_server).collect();
     let clauses = some(clauses)?.join("; ");
-    Some(format!("Connections that come, make a call and go, with the processor time of each: {clauses}."))
+    Some(format!("New connections, each for one call, with the processor time of each: {clauses}."))
 }

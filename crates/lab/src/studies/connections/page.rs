@@ -30,7 +30,7 @@ pub(super) fn sections(study: &ConnectionsAnalysis<'_>) -> Vec<Section> {
             vec![
                 Block::Table(servers(cells)),
                 Block::hint(
-                    "A click on a column’s name sorts by it. Processor time is of one call, in user space and in the \
+                    "Click a column to sort by it. Processor time is of one call, in user space and in the \
                      kernel. Memory is what the server grew by since its first connection, for each of the others: \
                      idle after a call, and under the load. Jain’s index is 1 where all active connections had as many \
                      calls. The same figures lie in `results.csv`.",

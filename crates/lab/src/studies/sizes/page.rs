@@ -71,7 +71,7 @@ pub(super) fn sections(study: &SizesAnalysis<'_>) -> Vec<Section> {
         Block::Raw(html! { p.about data-count aria-live="polite" {} }),
         Block::Table(figures::table(study)),
         Block::hint(
-            "A click on a column's name sorts by it. Throughput counts payload bytes in one direction. “Of socket” is \
+            "Click a column to sort by it. Throughput counts payload bytes in one direction. “Of socket” is \
              the rate beside that of a bare socket that moves the same bytes in the same run. CPU is the client's, \
              user and system together, per operation. The same figures lie in `results.csv`, and with whole \
              distributions in `results.json`. A name leads to the windows that its row was told from."
