@@ -128,7 +128,7 @@ fn matches_id(id: u64, wanted: i64) -> bool {
 }
 
 fn not_found(what: &str, id: i64) -> Status {
-    Status::not_found(format!("there is no {what} {id}"))
+    Status::not_found(format!("unknown {what} {id}"))
 }
 
 /// A page of a list.
@@ -142,7 +142,7 @@ impl Page {
     fn new(start_name: &str, start: i64, max_results: i64) -> Result<Self, Status> {
         let positive = |name: &str, value: i64| {
             let negative =
-                |_| Status::invalid_argument(format!("{name} is {value}; it must not be negative"));
+                |_| Status::invalid_argument(format!("invalid {name} {value}; it must not be negative"));
             u64::try_from(value).map_err(negative)
         };
         let start = positive(start_name, start)?;
