@@ -450,7 +450,7 @@ impl Peer {
             Err(OpenError::HeadersTooLarge { .. }) => {
                 self.plan.streams_wanted = self.plan.streams_wanted.saturating_sub(1);
             }
-            Err(error) => panic!("the client cannot open a stream: {error}"),
+            Err(error) => panic!("the client failed to open a stream: {error}"),
         }
     }
 
@@ -514,7 +514,7 @@ impl Peer {
         }
         let sent =
             self.connection.send_headers(StreamId::new(stream), Block { fixed: None, extra: &head }, end);
-        sent.unwrap_or_else(|error| panic!("no head can be sent on stream {stream}: {error}"));
+        sent.unwrap_or_else(|error| panic!("failed to send headers on stream {stream}: {error}"));
         scene.note(self.side, "send head", stream, usize::from(end));
         self.account_sent_headers(stream, &head, end, scene);
     }
@@ -554,7 +554,7 @@ impl Peer {
                 .expect("open");
         if !in_place {
             let sent = self.connection.send_data(id, [bytes], end);
-            sent.unwrap_or_else(|error| panic!("nothing can be sent on stream {stream}: {error}"));
+            sent.unwrap_or_else(|error| panic!("failed to send on stream {stream}: {error}"));
         }
         self.output_slack += CONTROL_LEN_MAX;
         scene.ledger.send(self.side, stream, len, end);
@@ -597,10 +597,10 @@ impl Peer {
 
     /// Checks that nothing is left to do while the connection lives.
     pub(super) fn assert_idle(&self) {
-        assert_eq!(self.connection.active_streams(), 0, "{:?} has streams that nobody uses", self.side);
+        assert_eq!(self.connection.active_streams(), 0, "{:?} has unused streams", self.side);
         assert!(self.sending.is_empty(), "stalled: {:?} waits to be writable: {:?}", self.side, self.sending);
         let forgotten = self.waits_for_stream && self.connection.can_open();
-        assert!(!forgotten, "stalled: nobody told the client that it can open streams again");
+        assert!(!forgotten, "stalled: the client was not notified that it can open streams again");
     }
 }
 
