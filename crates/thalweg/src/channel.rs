@@ -252,7 +252,7 @@ impl Channel {
 }
 
 /// A call in progress that is not unary.
-#[cfg_attr(feature = "web", expect(clippy::large_enum_variant, reason = "gRPC's calls need no box for it"))]
+#[cfg_attr(feature = "web", expect(clippy::large_enum_variant, reason = "gRPC calls need no box"))]
 pub(crate) enum Begun<R> {
     Grpc(Exchange<R>),
     #[cfg(feature = "web")]

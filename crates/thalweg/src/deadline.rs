@@ -52,7 +52,7 @@ impl Deadline {
     /// DEADLINE_EXCEEDED if no time is left: no one waits for the result.
     pub fn check(self) -> Result<Duration, Status> {
         match self.remaining() {
-            Duration::ZERO => Err(Status::deadline_exceeded("the deadline of the call has passed")),
+            Duration::ZERO => Err(Status::deadline_exceeded("deadline exceeded")),
             left => Ok(left),
         }
     }

@@ -97,7 +97,7 @@ pub trait Message: Sized + Send + Sync + 'static {
 
 /// Error of decoding received bytes: they are not a message of the expected type.
 #[derive(Debug, thiserror::Error)]
-#[error("the message could not be decoded: {0}")]
+#[error("failed to decode the message: {0}")]
 pub struct DecodeError(Box<dyn Error + Send + Sync>);
 
 impl DecodeError {
@@ -250,6 +250,6 @@ mod tests {
     #[test]
     fn what_is_cut_off_is_an_error() {
         let error = <Payload as Message>::decode(b"\x0a\x05abc").unwrap_err();
-        assert!(error.to_string().starts_with("the message could not be decoded: "), "{error}");
+        assert!(error.to_string().starts_with("failed to decode the message: "), "{error}");
     }
 }

@@ -359,7 +359,7 @@ impl<S: 'static, L: 'static> Given<S, L> {
         }
         match given {
             Some(stream) => Self::Stream(Box::pin(stream)),
-            None => unreachable!("it was not taken"),
+            None => unreachable!("taken only above"),
         }
     }
 }

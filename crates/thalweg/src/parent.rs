@@ -109,7 +109,7 @@ impl Parent {
 }
 
 fn cancelled() -> Status {
-    Status::cancelled("the call that this one was made for has ended")
+    Status::cancelled("the parent call has ended")
 }
 
 /// Messages of a call that is cancelled with its parent.

@@ -56,9 +56,7 @@ impl WebOptions {
     pub(crate) fn http1(&self, target: &str, config: &ChannelConfig) -> Result<Option<Http1>, ConnectError> {
         let Some(options) = self.http1 else { return Ok(None) };
         if self.protocol == Protocol::Grpc {
-            return Err(ConnectError::Protocol(
-                "gRPC needs HTTP/2; over HTTP/1.1 there are Connect and gRPC-Web",
-            ));
+            return Err(ConnectError::Protocol("gRPC needs HTTP/2; use Connect or gRPC-Web over HTTP/1.1"));
         }
         let streams = ByteStreams::new(target, config)?;
         let authority = streams.authority().to_owned();

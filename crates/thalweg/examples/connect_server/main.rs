@@ -39,7 +39,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let encoding = match std::env::args().nth(2) {
         Some(name) => {
             let named = Encoding::ALL.iter().find(|encoding| encoding.name() == name);
-            *named.ok_or_else(|| format!("there is no encoding {name}"))?
+            *named.ok_or_else(|| format!("unknown encoding {name}"))?
         }
         None => Encoding::Gzip,
     };

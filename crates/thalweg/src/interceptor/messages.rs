@@ -127,11 +127,11 @@ impl Messages {
     pub(crate) async fn only(mut self) -> Result<AnyMessage, Status> {
         let mut next = async || poll_fn(|cx| self.poll_any(cx)).await.transpose();
         let Some(message) = next().await? else {
-            return Err(Status::internal("an interceptor left no message where there must be one"));
+            return Err(Status::internal("an interceptor removed the only message"));
         };
         match next().await? {
             None => Ok(message),
-            Some(_) => Err(Status::internal("an interceptor put several messages where there must be one")),
+            Some(_) => Err(Status::internal("an interceptor returned several messages, expected one")),
         }
     }
 
@@ -146,7 +146,7 @@ impl Messages {
             return Streaming::from_elsewhere(Self(Source::Many(Mutex::new(flow))));
         }
         let flow: Box<dyn Any> = flow;
-        *flow.downcast().expect("its type was looked at")
+        *flow.downcast().expect("checked above")
     }
 }
 

@@ -78,7 +78,7 @@ impl Service<Call> for Innermost {
         if let Some(Behind(next)) = call.extensions_mut().remove() {
             return next.run_boxed(call);
         }
-        let status = Status::internal("a layer called the service with a call of another interceptor");
+        let status = Status::internal("a layer called the service with the call of another interceptor");
         Box::pin(ready(Err(status)))
     }
 }

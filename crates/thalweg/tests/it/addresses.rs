@@ -80,6 +80,6 @@ async fn addresses_of_the_other_ip_version_are_not_tried() {
     let local = IpAddr::from(Ipv6Addr::LOCALHOST);
     let error =
         soon(Channel::builder(&target).local_address(local).connect()).await.expect_err("none is left");
-    let expected = "has no IPv6 address to connect to from ::1: use a local IPv4 address";
+    let expected = "has no IPv6 address to connect to from ::1; use a local IPv4 address";
     assert!(error.to_string().contains(expected), "{error}");
 }

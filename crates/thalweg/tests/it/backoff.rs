@@ -196,19 +196,19 @@ async fn an_outage_is_told() {
     let check = async |expected: &str| {
         let status = call(&channel, &CallOptions::default()).await.expect_err("nobody is there");
         let expected =
-            format!("can't connect to remote:1: {expected} [/test.Echo/Echo to remote:1, connecting]");
+            format!("failed to connect to remote:1: {expected} [/test.Echo/Echo to remote:1, connecting]");
         assert_eq!(status.message(), expected);
     };
     tokio::time::sleep(ms(300)).await;
-    check("connection refused (is the server running?); the next is due in 0.5 s").await;
+    check("connection refused (check that the server is running); next attempt in 0.5 s").await;
     // Attempts at 0 s, 0.8 s and 2.08 s; the next would follow at 4.13 s.
     tokio::time::sleep(ms(2800)).await;
-    let unreachable = "host unreachable (is there a way to it?)";
-    check(&format!("{unreachable}; 3 attempts have failed in 3.1 s, the next is due in 1.0 s")).await;
+    let unreachable = "host unreachable (check the network route)";
+    check(&format!("{unreachable}; 3 attempts failed in 3.1 s, next attempt in 1.0 s")).await;
     // The pauses restart, but the outage does not.
     channel.reset_connect_backoff();
     tokio::time::sleep(ms(100)).await;
-    check(&format!("{unreachable}; 4 attempts have failed in 3.2 s, the next is due in 0.7 s")).await;
+    check(&format!("{unreachable}; 4 attempts failed in 3.2 s, next attempt in 0.7 s")).await;
     waiting.abort();
 }
 

@@ -158,7 +158,7 @@ impl Served {
              content-length: {}\r\n\r\n{body}",
             body.len()
         );
-        io.write_all(request.as_bytes()).await.expect("it is open");
+        io.write_all(request.as_bytes()).await.expect("the stream is open");
         io
     }
 
@@ -302,7 +302,7 @@ async fn a_response_may_be_larger_than_the_budget() {
     let mut pipe = served.http1("Later", 8 * MEBIBYTE).await;
     let (mut received, mut part) = (0, vec![0; 64 << 10]);
     while received < 8 * MEBIBYTE {
-        received += soon(pipe.read(&mut part)).await.expect("it is open");
+        received += soon(pipe.read(&mut part)).await.expect("the stream is open");
         sleep(Duration::from_millis(20)).await;
     }
 }

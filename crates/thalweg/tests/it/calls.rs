@@ -67,7 +67,7 @@ async fn messages_over_the_limit() {
     assert_eq!(status.code(), Code::ResourceExhausted);
     assert_eq!(
         status.message(),
-        "received message larger than max (4194305 vs. 4194304): the receiver's max_decoding_message_size"
+        "received message larger than max (4194305 vs. 4194304): see the receiver's max_decoding_message_size"
     );
 
     let mut options = CallOptions::default();
@@ -226,7 +226,7 @@ async fn statuses_that_wait_for_the_output_arrive() {
     };
     let (first, second) = tokio::join!(call(), call());
     for outcome in [first, second] {
-        assert_eq!(outcome.expect_err("there is no such method").code(), Code::Unimplemented);
+        assert_eq!(outcome.expect_err("unknown method").code(), Code::Unimplemented);
     }
 }
 
@@ -268,7 +268,7 @@ async fn deadlines_fire_on_both_sides() {
 async fn no_server() {
     let outcome = thalweg::Channel::builder("127.0.0.1:1").connect().await;
     let error = outcome.expect_err("nobody listens on port 1").to_string();
-    assert!(error.contains("127.0.0.1:1") && error.contains("is the server running?"), "{error}");
+    assert!(error.contains("127.0.0.1:1") && error.contains("check that the server is running"), "{error}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -145,7 +145,7 @@ async fn a_connection_lost_at_each_stage() {
         peer.send().await;
         drop(peer);
         let status = soon(call).await.expect("no panic").expect_err(stage);
-        let hint = "(was the server killed, or the connection cut on the way?)";
+        let hint = "(the server may have been killed, or the connection cut)";
         let expected =
             format!("memory:1 closed the connection {hint} [/test.Echo/Echo to memory:1, {phase}]");
         assert_eq!((status.code(), status.message()), (Code::Unavailable, &*expected));
@@ -199,10 +199,10 @@ async fn what_is_not_a_grpc_server() {
     check(b"HTTP/1.1 400 Bad Request\r\n\r\n", false, "the server speaks HTTP/1.x").await;
     check(b"HTTP/1.1 400 Bad Request\r\n\r\n", true, "the server speaks HTTP/1.x").await;
     // An alert: unexpected message.
-    check(b"\x15\x03\x03\x00\x02\x02\x0a", true, "the server speaks TLS").await;
-    check(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03", false, "the server speaks TLS").await;
+    check(b"\x15\x03\x03\x00\x02\x02\x0a", true, "the server uses TLS").await;
+    check(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03", false, "the server uses TLS").await;
     check(b"SSH-2.0-OpenSSH_9.9\r\n", false, "the peer does not speak HTTP/2").await;
-    check(b"", true, "is it a gRPC server, and without TLS?").await;
+    check(b"", true, "check that it is a gRPC server without TLS").await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -213,8 +213,8 @@ async fn a_server_that_says_nothing() {
     let error = soon(connecting).await.expect("no panic").expect_err("it stalls").to_string();
     assert_eq!(
         error,
-        "no connection to memory:1 within 7s: the other end had not sent its HTTP/2 SETTINGS (is it a \
-                gRPC server, and without TLS?)"
+        "no connection to memory:1 within 7s: the other end had not sent its HTTP/2 SETTINGS (check that it is a gRPC \
+         server without TLS)"
     );
     // The attempt has ended, and with it its connection.
     let mut rest = Vec::new();
@@ -254,7 +254,7 @@ async fn calls_fail_fast_or_wait_while_there_is_no_server() {
         // The second call falls into the pause after the first attempt.
         let status = echo(&channel, raw("x")).await.expect_err("nobody there");
         assert_eq!(status.code(), Code::Unavailable);
-        assert!(status.message().contains("is the server running?"), "{status:?}");
+        assert!(status.message().contains("check that the server is running"), "{status:?}");
         assert_eq!(attempts.load(Ordering::SeqCst), 1);
     }
     let mut patient = CallOptions::default();
@@ -499,14 +499,14 @@ async fn a_deadline_says_what_the_call_waited_for() {
         status.message().to_owned()
     };
     let check = |message: &str, what: &str| {
-        let begin = format!("the deadline of the call has passed: {what} [/test.Echo/Echo to ");
+        let begin = format!("deadline exceeded: {what} [/test.Echo/Echo to ");
         assert!(message.starts_with(&begin), "{message}");
     };
     // Never accepts a connection.
     let silent = Channel::builder("memory:1")
         .connector(std::future::pending::<std::io::Result<tokio::io::DuplexStream>>);
     let silent = silent.connect_lazy().expect("a channel");
-    check(&late(&silent, "a", true).await, "no connection was ready (is the server running?)");
+    check(&late(&silent, "a", true).await, "no connection was ready (check that the server is running)");
     let server = thalweg::Server::builder().max_concurrent_streams(1).add_service(Echo::default());
     let channel =
         Channel::builder(crate::support::start(server).await).lanes(1).connect().await.expect("a server");
@@ -514,6 +514,6 @@ async fn a_deadline_says_what_the_call_waited_for() {
     let sleeping = spawn_echo(&channel, "sleep");
     until(|| channel.lanes()[0].in_flight == 1).await;
     let message = late(&channel, "a", false).await;
-    check(&message, "no stream was free: other calls use all that the server allows");
+    check(&message, "no stream was free: other calls use all streams that the server allows");
     sleeping.abort();
 }

@@ -201,7 +201,7 @@ async fn bombs_end_at_the_limit() {
     for encoding in encodings() {
         let options = options(encoding);
         let bomb = || Request::new(raw(vec![0; (4 << 20) + 1]));
-        let expected = "received message after decompression larger than max 4194304: the receiver's \
+        let expected = "received message after decompression larger than max 4194304: see the receiver's \
                         max_decoding_message_size";
         let check = |outcome: Result<Response<Raw>, Status>| {
             let status = outcome.expect_err("too large");

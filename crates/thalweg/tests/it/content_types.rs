@@ -157,7 +157,7 @@ async fn a_client_and_a_server_that_agree() {
 }
 
 #[test]
-#[should_panic(expected = "a content subtype has letters")]
+#[should_panic(expected = "a content subtype can only have letters")]
 fn no_method_says_what_is_no_content_type() {
     let _ = Method::new("/a.B/C").with_content_subtype("text; x");
 }

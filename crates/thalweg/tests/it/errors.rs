@@ -70,7 +70,8 @@ async fn nobody_listens() {
     let channel = lazy(&target);
     let status = echo(&channel, raw("x")).await.expect_err("nobody is there");
     let refused = format!(
-        "can't connect to {target}: Connection refused (os error 111) (is the server running?); the next is due in \
+        "failed to connect to {target}: Connection refused (os error 111) (check that the server is running); next \
+         attempt in \
          * s [/test.Echo/Echo to {target}, connecting]"
     );
     check(&status, Code::Unavailable, &refused);
@@ -81,8 +82,8 @@ async fn nobody_listens() {
     patient.wait_for_ready = true;
     let status = call(&channel, "x", &patient).await.expect_err("nobody comes");
     let late = format!(
-        "the deadline of the call has passed: no connection was ready: can't connect to {target}: Connection \
-         refused (os error 111) (is the server running?); * attempts have failed in * s, the next is due in * s \
+        "deadline exceeded: no connection was ready: failed to connect to {target}: Connection \
+         refused (os error 111) (check that the server is running); * attempts failed in * s, next attempt in * s \
          [/test.Echo/Echo to {target}]"
     );
     check(&status, Code::DeadlineExceeded, &late);
@@ -95,7 +96,7 @@ async fn a_name_that_nobody_has() {
     check(
         &status,
         Code::Unavailable,
-        "can't resolve thalweg.invalid:50051: * (check the name and its DNS records); the next is due in * s \
+        "failed to resolve thalweg.invalid:50051: * (check the name and its DNS records); next attempt in * s \
          [/test.Echo/Echo to thalweg.invalid:50051, connecting]",
     );
 }
@@ -125,18 +126,18 @@ async fn a_listener_that_says_nothing() {
             &status,
             Code::Unavailable,
             &format!(
-                "no connection to {target} within 500ms: {target} {missing}; the next is due in * s \
+                "no connection to {target} within 500ms: {target} {missing}; next attempt in * s \
                  [/test.Echo/Echo to {target}, connecting]"
             ),
         );
     };
     let authority = Authority::new();
     let tls = || Some(trusting(&authority));
-    let settings = "had not sent its HTTP/2 SETTINGS (is it a gRPC server, and without TLS?)";
+    let settings = "had not sent its HTTP/2 SETTINGS (check that it is a gRPC server without TLS)";
     check_silent(None, None, settings).await;
-    let handshake = "had not finished the TLS handshake (does it speak TLS at this port?)";
+    let handshake = "had not finished the TLS handshake (check that it uses TLS at this port)";
     check_silent(tls(), None, handshake).await;
-    let settings = "had not sent its HTTP/2 SETTINGS (is it a gRPC server?)";
+    let settings = "had not sent its HTTP/2 SETTINGS (check that it is a gRPC server)";
     check_silent(tls(), Some(authority.identity("localhost")), settings).await;
 }
 
@@ -150,7 +151,7 @@ async fn nobody_accepts() {
     check(
         &status,
         Code::Unavailable,
-        "no connection to memory:1 within 20s: the other end had not accepted it; the next is due in * s \
+        "no connection to memory:1 within 20s: the other end had not accepted it; next attempt in * s \
          [/test.Echo/Echo to memory:1, connecting]",
     );
 }
@@ -172,17 +173,17 @@ async fn a_listener_that_is_no_grpc_server() {
         let channel = lazy(&target);
         let status = echo(&channel, raw("x")).await.expect_err("it is no gRPC server");
         let expected =
-            format!("{target}{says}; the next is due in * s [/test.Echo/Echo to {target}, connecting]");
+            format!("{target}{says}; next attempt in * s [/test.Echo/Echo to {target}, connecting]");
         check(&status, Code::Unavailable, &expected);
     };
     let ends =
-        " closed the connection (before it sent HTTP/2 SETTINGS: is it a gRPC server, and without TLS?)";
+        " closed the connection (before it sent HTTP/2 SETTINGS; check that it is a gRPC server without TLS)";
     check_answer(b"", ends).await;
-    let http1 = ": the server speaks HTTP/1.x, not HTTP/2: is this a gRPC port?";
+    let http1 = ": the server speaks HTTP/1.x, not HTTP/2 (check that this is a gRPC port)";
     check_answer(b"HTTP/1.1 400 Bad Request\r\n\r\n", http1).await;
 }
 
-const LATE: &str = "the deadline of the call has passed:";
+const LATE: &str = "deadline exceeded:";
 
 /// Long enough to send a call, in a test with real time.
 const SHORT: Duration = Duration::from_millis(200);
@@ -195,7 +196,7 @@ async fn no_stream_is_free_in_time() {
     until(|| channel.lanes()[0].in_flight == 1).await;
     let status = call(&channel, "x", &within(SHORT)).await.expect_err("no stream is free");
     let expected = format!(
-        "{LATE} no stream was free: other calls use all that the server allows [/test.Echo/Echo to {target}]"
+        "{LATE} no stream was free: other calls use all streams that the server allows [/test.Echo/Echo to {target}]"
     );
     check(&status, Code::DeadlineExceeded, &expected);
     sleeping.abort();
@@ -219,7 +220,7 @@ async fn a_deadline_says_how_far_the_call_was() {
     peer.headers(stream, false, HEAD).data(stream, false, &[&[0, 0, 0, 0, 99][..], &[7; 10]].concat());
     peer.send().await;
     let status = calling.await.expect("no panic").expect_err("too late");
-    let begun = late("its answer had begun, with * bytes of its message, and was not whole");
+    let begun = late("the response was incomplete, with * bytes of its message");
     check(&status, Code::DeadlineExceeded, &begun);
 
     // The peer's windows are 64 KiB.
@@ -231,7 +232,7 @@ async fn a_deadline_says_how_far_the_call_was() {
             .is_some_and(|frame| frame.kind != Kind::RstStream || frame.stream == stream)
         {}
     });
-    let unsent = late("* bytes of its message were not sent: the server takes no more (flow control)");
+    let unsent = late("* bytes of the request message were not sent: blocked by the server's flow control");
     check(&status.expect_err("too late"), Code::DeadlineExceeded, &unsent);
 }
 
@@ -271,14 +272,14 @@ async fn messages_that_are_too_large() {
         &status,
         Code::ResourceExhausted,
         &format!(
-            "trying to send message larger than max (5 vs. 3): the sender's max_encoding_message_size \
+            "trying to send message larger than max (5 vs. 3): see the sender's max_encoding_message_size \
              [/test.Echo/Echo to {target}, not sent]"
         ),
     );
     let mut options = CallOptions::default();
     options.max_decoding_message_size = 3;
     let status = call(&channel, "12345", &options).await.expect_err("too large");
-    let received = "received message larger than max (5 vs. 3): the receiver's max_decoding_message_size";
+    let received = "received message larger than max (5 vs. 3): see the receiver's max_decoding_message_size";
     let context = format!("[/test.Echo/Echo to {target}, receiving the response]");
     check(&status, Code::ResourceExhausted, &format!("{received} {context}"));
     let order = Request::new(raw("1 5"));
@@ -311,16 +312,16 @@ async fn a_server_that_resets() {
     let context = "[/test.Echo/Echo to memory:1, waiting for the response]";
     let says = format!("INTERNAL_ERROR: the peer reset the stream {context}");
     check_reset(ErrorCode::InternalError, Code::Internal, &says).await;
-    let says = format!("CANCEL: the peer reset the stream (it gave the call up) {context}");
+    let says = format!("CANCEL: the peer reset the stream (it cancelled the call) {context}");
     check_reset(ErrorCode::Cancel, Code::Cancelled, &says).await;
-    let says = format!("ENHANCE_YOUR_CALM: the peer reset the stream (it wants fewer calls) {context}");
+    let says =
+        format!("ENHANCE_YOUR_CALM: the peer reset the stream (it limits the rate of calls) {context}");
     check_reset(ErrorCode::EnhanceYourCalm, Code::ResourceExhausted, &says).await;
-    let says = format!("INADEQUATE_SECURITY: the peer reset the stream (it wants better TLS) {context}");
+    let says = format!("INADEQUATE_SECURITY: the peer reset the stream (it requires stronger TLS) {context}");
     check_reset(ErrorCode::InadequateSecurity, Code::PermissionDenied, &says).await;
-    let http1 =
-        "HTTP_1_1_REQUIRED: the peer reset the stream (it wants HTTP/1.1, which gRPC is not spoken over)";
+    let http1 = "HTTP_1_1_REQUIRED: the peer reset the stream (it requires HTTP/1.1, which gRPC cannot use)";
     check_reset(ErrorCode::Http11Required, Code::Internal, &format!("{http1} {context}")).await;
-    let says = format!("NO_ERROR: the peer reset the stream (it ended the response in the middle) {context}");
+    let says = format!("NO_ERROR: the peer reset the stream (it did not finish the response) {context}");
     check_reset(ErrorCode::NoError, Code::Internal, &says).await;
 }
 
@@ -337,7 +338,7 @@ async fn the_attempt_is_named() {
     check(
         &status,
         Code::Unavailable,
-        "the stream was reset with REFUSED_STREAM: the peer reset the stream (it has more calls than it wants) \
+        "the stream was reset with REFUSED_STREAM: the peer reset the stream (it accepts no more concurrent calls) \
          [/test.Echo/Echo to memory:1, attempt 2, waiting for the response]",
     );
 
@@ -350,7 +351,7 @@ async fn the_attempt_is_named() {
     check(
         &status,
         Code::Unavailable,
-        "memory:1 closed the connection (was the server killed, or the connection cut on the way?) \
+        "memory:1 closed the connection (the server may have been killed, or the connection cut) \
          [/test.Echo/Echo to memory:1, attempt 2, waiting for the response]",
     );
 }
@@ -394,7 +395,7 @@ async fn a_server_that_is_killed() {
                 (_, true) => format!("connection to {address} lost: Connection reset by peer (os error 104)"),
             };
             let expected = format!(
-                "{what} (was the server killed, or the connection cut on the way?) [{path} to ipv4:{address} \
+                "{what} (the server may have been killed, or the connection cut) [{path} to ipv4:{address} \
                  ({address}), {phase}]"
             );
             check(status, Code::Unavailable, &expected);
@@ -442,24 +443,22 @@ async fn tls_that_does_not_fit() {
         };
         let channel = channel.connect_lazy().expect("a configuration");
         let status = call(&channel, "x", &CallOptions::default()).await.expect_err("they don't understand");
-        let expected = format!(
-            "{address}: {says}; the next is due in * s [/test.Echo/Echo to ipv4:{address}, connecting]"
-        );
+        let expected =
+            format!("{address}: {says}; next attempt in * s [/test.Echo/Echo to ipv4:{address}, connecting]");
         check(&status, Code::Unavailable, &expected);
     };
     let right = || Some(authority.identity("localhost"));
-    let plain = "the server speaks TLS, and this channel does not (is https:// missing?)";
+    let plain = "the server uses TLS, and this channel does not (use https://)";
     check_call(right(), None, plain).await;
     let not_tls =
-        "the server speaks HTTP/2 without TLS, and this channel uses TLS: is this the port for TLS?";
+        "the server speaks HTTP/2 without TLS, and this channel uses TLS (check that this is the TLS port)";
     check_call(None, Some(trusting(&authority)), not_tls).await;
-    let unknown = "the TLS handshake failed: invalid peer certificate: UnknownIssuer (no authority that is trusted \
-                   here has issued the peer's certificate; give the certificate of the one that has, or have the \
-                   peer send its whole chain)";
+    let unknown = "the TLS handshake failed: invalid peer certificate: UnknownIssuer (no trusted authority issued the \
+                   peer's certificate; add the CA that did, or have the peer send its whole chain)";
     check_call(Some(other.identity("localhost")), Some(trusting(&authority)), unknown).await;
     let name = "the TLS handshake failed: invalid peer certificate: certificate not valid for name \"localhost\"; \
-                certificate is only valid for DnsName(\"elsewhere\") (connect by a name that the certificate has, or \
-                set the name to verify)";
+                certificate is only valid for DnsName(\"elsewhere\") (use a name that is in the \
+                certificate, or set the name to verify)";
     check_call(Some(authority.identity("elsewhere")), Some(trusting(&authority)), name).await;
 }
 
@@ -481,7 +480,7 @@ async fn a_server_that_goes_away() {
     check_farewell(11, b"too much", " after GOAWAY, ENHANCE_YOUR_CALM: too much").await;
     check_farewell(11, b"", " after GOAWAY, ENHANCE_YOUR_CALM").await;
     check_farewell(0, b"until later", " after GOAWAY, NO_ERROR: until later").await;
-    check_farewell(0, b"", " (was the server killed, or the connection cut on the way?)").await;
+    check_farewell(0, b"", " (the server may have been killed, or the connection cut)").await;
     // On one line, and truncated.
     check_farewell(11, b"one\ntwo", " after GOAWAY, ENHANCE_YOUR_CALM: one\\ntwo").await;
     check_farewell(11, b"it's \"full\"", " after GOAWAY, ENHANCE_YOUR_CALM: it's \"full\"").await;
@@ -515,9 +514,9 @@ async fn a_web_server() {
         peer.data(stream, true, b"<html>").send().await;
     };
     for (http, code, hint) in [
-        ("404", Code::Unimplemented, "is it a gRPC server, and at this port?"),
-        ("503", Code::Unavailable, "a proxy on the way has no server for it"),
-        ("403", Code::PermissionDenied, "a proxy on the way may want credentials"),
+        ("404", Code::Unimplemented, "check that this is the port of a gRPC server"),
+        ("503", Code::Unavailable, "a proxy has no server for the request"),
+        ("403", Code::PermissionDenied, "a proxy may require credentials"),
     ] {
         let (channel, mut peer, _accepted) = connected(&[]).await;
         let call = spawn_echo(&channel, "x");

@@ -413,7 +413,7 @@ async fn deadlines_fire() {
     let orders = Orders::default();
     let calls = local(Server::builder().add_service(orders.clone()));
     let head = || RequestHead::new(http::HeaderMap::new(), Some(Duration::from_millis(20)), None);
-    let late = (4, "the deadline of the call has passed: the handler was still running");
+    let late = (4, "deadline exceeded: the handler was still running");
     for path in &METHODS[..3] {
         let status = calls.call_unary(path, &head(), "sleep".into()).await.expect_err("it sleeps");
         assert_eq!(text(&status), late, "{path}");
@@ -433,7 +433,7 @@ async fn deadlines_fire() {
     // Before a request.
     let (_sender, receiver) = tokio::sync::mpsc::unbounded_channel();
     let mut stream = calls.call_stream(METHODS[0], head(), Receiver(receiver));
-    let too_late = (4, "the deadline of the call has passed: the request was not complete");
+    let too_late = (4, "deadline exceeded: the request was not complete");
     assert_eq!(text(&stream.head().await.expect_err("no request")), too_late);
     // In time.
     assert_eq!(
@@ -500,7 +500,7 @@ async fn who_reads_on_after_the_call_finds_it_over() {
     assert_eq!(Outcome::of_stream(stream).await.messages, ["left"]);
     until(|| found.lock().expect("no panic").is_some()).await;
     let status = found.lock().expect("no panic").take().expect("it was there");
-    assert_eq!((status.code(), status.message()), (Code::Cancelled, "the call is over"));
+    assert_eq!((status.code(), status.message()), (Code::Cancelled, "the call has ended"));
     assert!(sender.is_closed());
 }
 
@@ -601,7 +601,7 @@ fn methods_are_listed() {
     let names = router.method_names();
     let expected = ["test.Orders/Chat", "test.Orders/Fold", "test.Orders/Many", "test.Orders/One"];
     assert!(names.iter().map(|name| &**name).eq(expected), "{names:?}");
-    let method = router.find(b"/test.Orders/One").expect("it is there");
+    let method = router.find(b"/test.Orders/One").expect("present");
     assert_eq!((&**method.name(), method.content_subtype()), ("test.Orders/One", ""));
     assert_eq!(method.options().max_decoding_message_size, 4 << 20);
 }

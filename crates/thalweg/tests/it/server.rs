@@ -106,7 +106,7 @@ async fn socket_files() {
     assert!(path.exists());
     let first = bind(&path).await.expect("nobody listens there");
     let error = bind(&path).await.expect_err("the first listens there");
-    assert!(error.contains("another process has it") && error.contains("stale"), "{error}");
+    assert!(error.contains("in use by another process") && error.contains("stale"), "{error}");
     drop(first);
     assert!(!path.exists());
 
@@ -125,7 +125,7 @@ async fn addresses_that_cannot_be_had() {
     let addresses =
         [format!("unix:{}", path.display()), taken.0.clone()].map(|it| it.parse().expect("an address"));
     let error = thalweg::Server::builder().bind(&addresses).await.expect_err("taken").to_string();
-    assert!(error.contains(&taken.0) && error.contains("another process has it"), "{error}");
+    assert!(error.contains(&taken.0) && error.contains("in use by another process"), "{error}");
     assert!(!path.exists(), "what had been bound before is given back");
 }
 
@@ -153,7 +153,7 @@ async fn served_in_one_step() {
 
     let taken = target.parse().expect("a socket's address");
     let error = thalweg::Server::builder().serve(taken).await.expect_err("taken").to_string();
-    assert!(error.contains(&target) && error.contains("another process has it"), "{error}");
+    assert!(error.contains(&target) && error.contains("in use by another process"), "{error}");
 
     stop.send(()).expect("it serves");
     soon(serving).await.expect("no panic").expect("a clean end");
@@ -239,10 +239,7 @@ async fn messages_that_cannot_be_encoded_on_the_server() {
     let mut responses = chat(&channel, items(vec![raw("ok"), raw("panic")])).await.expect("a stream");
     assert_eq!(soon(responses.message()).await.expect("the first"), Some(raw("ok")));
     let status = soon(responses.message()).await.expect_err("the second panics");
-    assert_eq!(
-        (status.code(), status.message()),
-        (Code::Internal, "the message panicked when it was encoded")
-    );
+    assert_eq!((status.code(), status.message()), (Code::Internal, "encoding the message panicked"));
 }
 
 #[tokio::test]
@@ -250,9 +247,9 @@ async fn messages_that_cannot_be_encoded_on_the_client() {
     let channel = connect(&serve(Echo::default()).await).await;
     let options = CallOptions::default();
     for (order, expected) in [
-        ("panic", "the message panicked when it was encoded"),
-        ("short", "the message announced 5 bytes and encoded 1"),
-        ("long", "the message announced 4 bytes and encoded 1000"),
+        ("panic", "encoding the message panicked"),
+        ("short", "the message announced 5 bytes but encoded 1"),
+        ("long", "the message announced 4 bytes but encoded 1000"),
     ] {
         let message = Faulty::decode(order.as_bytes()).expect("an order");
         let outcome: Result<Response<Raw>, Status> =

@@ -220,13 +220,13 @@ async fn what_cannot_run_is_named() {
             }
         }
     };
-    check(Some(0), &[], &["0 threads: use 1 or more"]).await;
+    check(Some(0), &[], &["0 threads are not allowed; use 1 or more"]).await;
     check(Some(1025), &[], &["1025 threads exceed the maximum of 1024"]).await;
     #[cfg(target_os = "linux")]
     {
         let first: usize =
             allowed_cpus().split(['-', ',']).next().and_then(|cpu| cpu.parse().ok()).expect("one");
-        check(None, &[first, 1_000_000], &["processor 1000000: ", "the processors of this process: "]).await;
-        check(Some(2), &[first, 1_000_000], &["processor 1000000: "]).await;
+        check(None, &[first, 1_000_000], &["CPU 1000000: ", "CPUs of this process: "]).await;
+        check(Some(2), &[first, 1_000_000], &["CPU 1000000: "]).await;
     }
 }

@@ -168,7 +168,7 @@ async fn clients_are_asked_for_certificates() {
     assert!(said.contains("certificates=0"), "{said}");
 
     let said = refusal(&must, trusting(&authority)).await;
-    assert!(said.contains("give TLS an identity"), "{said}");
+    assert!(said.contains("set a TLS identity"), "{said}");
     for target in [&must, &may] {
         let said = refusal(target, trusting(&authority).identity(other.identity("client"))).await;
         assert!(said.contains("does not trust the authority"), "{said}");
@@ -183,25 +183,21 @@ async fn what_a_client_does_not_believe_is_named() {
         let error = connect(&target, tls).await.expect_err("it is refused").to_string();
         assert!(error.contains(part) && error.contains(&target), "{error}");
     };
-    check(other.identity("localhost"), trusting(&authority), "no authority that is trusted here").await;
-    check(
-        authority.identity("elsewhere"),
-        trusting(&authority),
-        "connect by a name that the certificate has",
-    )
-    .await;
+    check(other.identity("localhost"), trusting(&authority), "no trusted authority").await;
+    check(authority.identity("elsewhere"), trusting(&authority), "use a name that is in the certificate")
+        .await;
     let expired = authority.issue("localhost", |params| params.not_after = date_time_ymd(2020, 1, 1));
-    check(expired.identity(), trusting(&authority), "the peer has to renew it").await;
+    check(expired.identity(), trusting(&authority), "renew the peer's certificate").await;
     let future = authority.issue("localhost", |params| {
         params.not_before = date_time_ymd(4000, 1, 1);
         params.not_after = date_time_ymd(4001, 1, 1);
     });
-    check(future.identity(), trusting(&authority), "is the clock of this machine right?").await;
+    check(future.identity(), trusting(&authority), "check the clock of this machine").await;
     // With or without the platform's authorities: none of them knows this certificate.
     check(
         authority.identity("localhost"),
         ClientTlsConfig::new().domain_name("localhost").ca_certificate(other.certificate()),
-        "no authority",
+        "no trusted authority",
     )
     .await;
 
@@ -217,7 +213,7 @@ async fn anchors_and_verifiers_say_whom_a_client_believes() {
     let target = secure(authority.identity("localhost").into()).await;
     let client = || ClientTlsConfig::new().domain_name("localhost");
     let nobody = connect(&target, client().trust_anchors([])).await.expect_err("nobody is trusted");
-    assert!(nobody.to_string().contains("no authority that is trusted here"), "{nobody}");
+    assert!(nobody.to_string().contains("no trusted authority"), "{nobody}");
     let other = roots(&Authority::new()).roots;
     let stranger = connect(&target, client().trust_anchors(other.clone())).await;
     assert!(stranger.is_err(), "another authority is trusted");
@@ -238,7 +234,7 @@ fn what_a_client_can_not_use_is_told_without_a_channel() {
         |tls: ClientTlsConfig, host: &str| tls.check(host).expect_err("it can't be used").to_string();
     let nobody = || ClientTlsConfig::new().trust_anchors([]);
     assert!(nobody().check("a.test").is_ok());
-    assert!(refused(nobody(), "a b").contains("`a b` is not a name"));
+    assert!(refused(nobody(), "a b").contains("invalid certificate name `a b`"));
     assert!(refused(nobody().ca_certificate(Certificate::from_pem("")), "a.test").contains("no certificate"));
 }
 
@@ -271,11 +267,11 @@ async fn names_and_authorities_of_targets() {
         error.to_string()
     };
     let error = failed("http://localhost:1", trusting());
-    assert!(error.contains("without TLS"), "{error}");
+    assert!(error.contains("does not use TLS"), "{error}");
     let error = failed("localhost:1", trusting().domain_name("no name"));
-    assert!(error.contains("`no name` is not a name"), "{error}");
+    assert!(error.contains("invalid certificate name `no name`"), "{error}");
     let error = failed("localhost:1", trusting().ca_certificate(Certificate::from_file("/no/such/ca.pem")));
-    assert!(error.contains("can't read the authority's certificate /no/such/ca.pem"), "{error}");
+    assert!(error.contains("failed to read the authority's certificate /no/such/ca.pem"), "{error}");
     let error = failed("localhost:1", trusting().ca_certificate(Certificate::from_pem("hello")));
     assert!(error.contains("no certificate"), "{error}");
     let error = failed("localhost:1", trusting().ca_certificate(Certificate::from_der(b"hello".to_vec())));
@@ -290,39 +286,36 @@ fn identities_that_can_not_be_used_are_named() {
         let error = server().tls(tls).into_parts().expect_err("it can't be used").to_string();
         assert!(error.contains(part), "{error}");
     };
-    check(ServerTlsConfig::new(), "give its TLS an identity");
+    check(ServerTlsConfig::new(), "set a TLS identity");
     let pair = |certificate: &Issued, key: &Issued| {
         Identity::from_pem(pem("CERTIFICATE", &certificate.certificate), pem("PRIVATE KEY", &key.key))
     };
-    check(pair(&one, &other).into(), "not the key of the certificate");
+    check(pair(&one, &other).into(), "does not match the certificate");
     check(Identity::from_pem("", pem("PRIVATE KEY", &one.key)).into(), "no certificate");
     check(Identity::from_pem(pem("CERTIFICATE", &one.certificate), "").into(), "no private key");
     let swapped = Identity::from_pem(pem("PRIVATE KEY", &one.key), pem("CERTIFICATE", &one.certificate));
-    check(swapped.into(), "confused");
+    check(swapped.into(), "swapped");
     check(
         Identity::from_files("/no/such.pem", "/no/such.key").into(),
-        "can't read the certificate /no/such.pem",
+        "failed to read the certificate /no/such.pem",
     );
     let unfit = Identity::from_pem(pem("CERTIFICATE", b"hello"), pem("PRIVATE KEY", b"hello"));
     check(unfit.into(), "the identity (PEM)");
     server().tls(pair(&one, &one)).into_parts().expect("a pair");
 
     let named = |name: &str| ServerTlsConfig::new().identity_for(name, one.identity());
-    check(named("b"), "the certificate is not for `b`");
-    check(named("*.a"), "the certificate is not for `*.a`");
+    check(named("b"), "the certificate is not valid for `b`");
+    check(named("*.a"), "the certificate is not valid for `*.a`");
     for name in ["", "a:443", "127.0.0.1", "a b", "*"] {
-        check(named(name), &format!("`{name}` is not a name that clients ask for"));
+        check(named(name), &format!("invalid server name `{name}`"));
     }
     server().tls(named("a")).into_parts().expect("a name of the certificate");
 
     let with = |identity: Identity, other: &Issued| {
         ServerTlsConfig::from(identity).identity_for_its_names(other.identity())
     };
-    check(with(one.identity(), &one), "`a` is a name of two certificates");
-    check(
-        with(other.identity(), &one).identity_for_its_names(one.identity()),
-        "`a` is a name of two certificates",
-    );
+    check(with(one.identity(), &one), "`a` is in two certificates");
+    check(with(other.identity(), &one).identity_for_its_names(one.identity()), "`a` is in two certificates");
     let of_address = authority.issue("127.0.0.1", |_| ());
     check(with(one.identity(), &of_address), "no DNS name");
     server().tls(with(of_address.identity(), &one)).into_parts().expect("a default without a name");
@@ -649,12 +642,12 @@ async fn clients_want_http2_by_alpn() {
     };
     let target = foreign_server(&identity, &[], speak);
     let error = connect(&target, trusting(&authority)).await.expect_err("no ALPN").to_string();
-    assert!(error.contains("did not agree to HTTP/2 by ALPN"), "{error}");
+    assert!(error.contains("did not negotiate HTTP/2 by ALPN"), "{error}");
     let target = foreign_server(&identity, &[], speak);
     connect(&target, trusting(&authority).assume_http2(true)).await.expect("a connection");
     let target = foreign_server(&identity, &["http/1.1"], speak);
     let error = connect(&target, trusting(&authority)).await.expect_err("another protocol").to_string();
-    assert!(error.contains("did not agree to HTTP/2 by ALPN"), "{error}");
+    assert!(error.contains("did not negotiate HTTP/2 by ALPN"), "{error}");
 }
 
 #[tokio::test]
@@ -688,7 +681,7 @@ async fn who_speaks_no_tls_is_told_and_named() {
     let authority = Authority::new();
     let (plain, tls) = (start(server()).await, secure(authority.identity("localhost").into()).await);
     let error = soon(Channel::builder(&tls).connect()).await.expect_err("the server wants TLS").to_string();
-    assert!(error.contains("the server speaks TLS, and this channel does not"), "{error}");
+    assert!(error.contains("the server uses TLS, and this channel does not"), "{error}");
     let error = connect(&plain, trusting(&authority)).await.expect_err("the server has no TLS").to_string();
     assert!(error.contains("the server speaks HTTP/2 without TLS"), "{error}");
 

@@ -148,7 +148,7 @@ async fn a_record_that_is_wrong_is_answered_by_an_alert() {
     wire.exchange(&mut client);
     *wire.0.lock().expect("no panic").to_server.last_mut().expect("a record") ^= 1;
     let mut space = [0; 10];
-    let outcome = poll_once(pin!(stream.read(&mut space))).expect("it is there");
+    let outcome = poll_once(pin!(stream.read(&mut space))).expect("present");
     let error = outcome.expect_err("it is wrong").to_string();
     assert!(error.contains("cannot decrypt"), "{error}");
     let said = std::mem::take(&mut wire.0.lock().expect("no panic").to_client);

@@ -174,7 +174,7 @@ async fn failures_are_described() {
     let status = traced.channel.client_streaming::<_, Raw>(&COUNT, Request::new(requests), &options).await;
     status.expect_err("too large");
     let tree = soon(traced.spans.tree(6)).await;
-    let too_large = "Server [RESOURCE_EXHAUSTED, trying to send message larger than max (5 vs. 3): the sender's \
+    let too_large = "Server [RESOURCE_EXHAUSTED, trying to send message larger than max (5 vs. 3): see the sender's \
                      max_encoding_message_size]";
     assert_eq!(tree.matches(too_large).count(), 2, "{tree}");
     assert!(!tree.contains("      - Outbound"), "{tree}");

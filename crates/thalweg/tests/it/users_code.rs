@@ -248,7 +248,7 @@ fn a_call_while_its_runtime_shuts_down() {
     let status = status.expect("no runtime to connect on");
     assert_eq!(status.code(), Code::Unavailable);
     let message = status.message();
-    assert!(message.starts_with("can't connect: the runtime of the call shuts down"), "{message}");
+    assert!(message.starts_with("failed to connect: the runtime of the call is shutting down"), "{message}");
 }
 
 #[cfg(feature = "opentelemetry")]

@@ -396,7 +396,7 @@ async fn who_goes_away_drops_the_handler() {
             let mut io = TcpStream::connect(&site.target).await.expect("a server");
             let head = http1_head(*way, &Vec::new());
             let head = format!("{head}\r\nhost: a\r\ncontent-length: {}\r\n\r\n", body.len());
-            io.write_all(&[head.as_bytes(), &body].concat()).await.expect("it is open");
+            io.write_all(&[head.as_bytes(), &body].concat()).await.expect("the stream is open");
             site.handler_begins().await;
             drop(io);
             site.handler_is_dropped().await;
@@ -413,7 +413,7 @@ async fn who_goes_away_drops_the_handler() {
         // The connection closes.
         let call = tokio::spawn(channel.engine().raw(request(*way, &Vec::new(), &body), &options));
         site.handler_begins().await;
-        socket.shutdown(Shutdown::Both).expect("it is open");
+        socket.shutdown(Shutdown::Both).expect("the stream is open");
         site.handler_is_dropped().await;
         assert!(soon(call).await.expect("no panic").is_err(), "{way:?}");
     }

@@ -76,7 +76,7 @@ async fn head_has_no_content() {
 
 #[tokio::test]
 async fn heads_that_cannot_be_read_are_bad_requests() {
-    const MALFORMED: &str = "+ The head of the request can't be read: its path, or one of its fields.";
+    const MALFORMED: &str = "+ The request is malformed: its path, or one of its headers.";
     let check = async |path: &str, content_type: &str, own: &str, expected: &str| {
         let fields = [(":method", "POST"), (":scheme", "http"), (":path", path), (":authority", "a")];
         let fields = [&fields[..], &[("content-type", content_type), ("x-a", own)]].concat();

@@ -83,15 +83,17 @@ impl Slow<'_> {
             "POST {} HTTP/1.1\r\nhost: a\r\ncontent-type: {}\r\n{length}\r\n\r\n",
             self.path, self.content_type
         );
-        io.write_all(head.as_bytes()).await.expect("it is open");
+        io.write_all(head.as_bytes()).await.expect("the stream is open");
         for (pause, piece) in self.pieces {
             sleep(Duration::from_secs(*pause)).await;
             let chunk = [format!("{:x}\r\n", piece.len()).as_bytes(), piece, b"\r\n"].concat();
-            io.write_all(if self.length.is_some() { piece } else { &chunk }).await.expect("it is open");
+            io.write_all(if self.length.is_some() { piece } else { &chunk })
+                .await
+                .expect("the stream is open");
         }
         let mut answer = Vec::new();
         while !says_too_long(&answer) {
-            let len = io.read_buf(&mut answer).await.expect("it is open");
+            let len = io.read_buf(&mut answer).await.expect("the stream is open");
             assert_ne!(len, 0, "it has ended: {:?}", String::from_utf8_lossy(&answer));
         }
     }

@@ -59,7 +59,7 @@ where
     IO: AsyncRead + AsyncWrite + Unpin,
 {
     let head = format!("{head}\r\nhost: a\r\nconnection: close\r\ncontent-length: {}\r\n\r\n", body.len());
-    io.write_all(&[head.as_bytes(), body].concat()).await.expect("it is open");
+    io.write_all(&[head.as_bytes(), body].concat()).await.expect("the stream is open");
     let mut answer = Vec::new();
     soon(io.read_to_end(&mut answer)).await.expect("an answer");
     answer

@@ -51,8 +51,8 @@ pub(crate) async fn check(spans: &Spans, expected: &[&str]) {
     let count = expected.iter().filter(|line| !line.trim_start().starts_with("- ")).count();
     let tree = soon(spans.tree(count)).await;
     // Abbreviates the error.
-    let refused = "the stream was reset with REFUSED_STREAM: the peer reset the stream (it has more calls than \
-                   it wants)";
+    let refused = "the stream was reset with REFUSED_STREAM: the peer reset the stream (it accepts no more \
+                   concurrent calls)";
     let tree = tree.replace(refused, "REFUSED_STREAM");
     assert_eq!(tree.lines().collect::<Vec<_>>(), expected, "\n{tree}");
 }
