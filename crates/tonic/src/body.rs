@@ -30,7 +30,7 @@ enum Kind {
     /// A message whose prefix was returned: the rest of the piece, and the rest of the body.
     Begun(Bytes, RawBody),
     /// Fails before the first piece.
-    #[cfg_attr(not(feature = "server"), allow(dead_code, reason = "a server's answer alone"))]
+    #[cfg_attr(not(feature = "server"), allow(dead_code, reason = "used by servers only"))]
     Failed(Box<Status>),
     Other(tonic::body::Body),
 }
@@ -73,7 +73,7 @@ impl Body {
     }
 
     /// Creates a body that fails before its first piece.
-    #[cfg_attr(not(feature = "server"), allow(dead_code, reason = "a server's answer alone"))]
+    #[cfg_attr(not(feature = "server"), allow(dead_code, reason = "used by servers only"))]
     pub(crate) fn failed(status: Status) -> Self {
         Self(Kind::Failed(Box::new(status)))
     }
@@ -238,7 +238,7 @@ pub(crate) fn take_as<T: 'static, V: 'static>(value: V) -> Result<T, V> {
     {
         return Ok(value);
     }
-    value.map_or_else(|| unreachable!("it is of one type or the other"), Err)
+    value.map_or_else(|| unreachable!("one of the two types"), Err)
 }
 
 /// Converts the engine's status to the application's.

@@ -47,7 +47,7 @@ where
     E: Encoder<Error = Status> + 'static,
     E::Item: 'static,
 {
-    let missing = || Status::internal("a message was encoded to nothing");
+    let missing = || Status::internal("encoding a message produced nothing");
     let make = || Box::pin(EncodeBody::new_client(EncodeNext, Next, None, Some(usize::MAX)));
     let mut encoders = ENCODERS.take().unwrap_or_else(make);
     put(&TO_ENCODE, Box::new(Encoding { encoder, message: Some(message) }));

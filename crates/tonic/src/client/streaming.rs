@@ -216,7 +216,7 @@ impl<B> Service<http::Request<tonic::body::Body>> for There<B> {
     }
 
     fn call(&mut self, _: http::Request<tonic::body::Body>) -> Self::Future {
-        ready(self.0.take().ok_or_else(|| Status::internal("the response was read")))
+        ready(self.0.take().ok_or_else(|| Status::internal("the response was already read")))
     }
 }
 

@@ -18,7 +18,7 @@ pub struct Error {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(
     not(all(feature = "channel", feature = "_tls-any")),
-    expect(dead_code, reason = "some are a client's alone, or TLS's")
+    expect(dead_code, reason = "some are used by clients or TLS only")
 )]
 pub(crate) enum Kind {
     Transport,

@@ -441,9 +441,9 @@ impl Endpoint {
     }
 }
 
-const NO_SCHEME: &str = "the scheme is missing: write http://host:port or https://host:port";
-const NO_AUTHORITY: &str = "the host is missing: write http://host:port or https://host:port";
-const NO_TLS: &str = "an https:// endpoint needs TLS: switch on the feature `tls-ring` or `tls-aws-lc`, and set \
+const NO_SCHEME: &str = "missing scheme; use http://host:port or https://host:port";
+const NO_AUTHORITY: &str = "missing host; use http://host:port or https://host:port";
+const NO_TLS: &str = "an https:// endpoint needs TLS; enable the feature `tls-ring` or `tls-aws-lc`, and set \
                       `Endpoint::tls_config`";
 
 fn invalid_uri(reason: &'static str) -> Error {
@@ -537,8 +537,8 @@ mod tests {
         check("unix:/run/shop.sock", Ok(("unix:/run/shop.sock", "tonic")));
         check("unix:///run/shop.sock", Ok(("unix:/run/shop.sock", "tonic")));
         check("unix:shop.sock", Ok(("unix:shop.sock", "tonic")));
-        check("127.0.0.1:50051", Err("the scheme is missing"));
-        check("/path", Err("the host is missing"));
+        check("127.0.0.1:50051", Err("missing scheme"));
+        check("/path", Err("missing host"));
         check("https://example.com", Err("needs TLS"));
     }
 

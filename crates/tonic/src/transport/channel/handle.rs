@@ -109,7 +109,7 @@ impl Channel {
 
     /// Creates a channel that connects through `connector` on the first call. Same as
     /// [`Endpoint::connect_with_connector_lazy`].
-    #[expect(clippy::needless_pass_by_value, reason = "it is tonic's signature")]
+    #[expect(clippy::needless_pass_by_value, reason = "tonic's signature")]
     pub fn new<C>(connector: C, endpoint: Endpoint) -> Self
     where
         C: Service<Uri> + Send + 'static,

@@ -147,7 +147,7 @@ impl ClientTlsConfig {
         let names_none = self.authorities.is_empty() && self.anchors.is_empty();
         if !names_none || self.roots != Roots::default() {
             return Err(Error::transport(
-                "a verifier of one's own takes the place of certificates, trust anchors and roots: leave them out",
+                "a custom verifier replaces certificates, trust anchors and roots; do not set them",
             ));
         }
         Ok(self.into_engine(uri)?.verifier(verifier))
@@ -195,7 +195,7 @@ mod tests {
         check("https://192.168.1.1:443", new(), Ok(()));
         check("https://[::1]:443", new(), Ok(()));
         check("https://[::1]:443", new().domain_name("a.test"), Ok(()));
-        check("https://a.test", new().domain_name("a b"), Err("not a name"));
+        check("https://a.test", new().domain_name("a b"), Err("invalid certificate name"));
         check("/", new(), Err("invalid URI"));
         check("unix:/run/a", new(), Err("cannot apply TLS config for unix domain socket"));
         let authority = |pem: &str| Certificate::from_pem(pem);
@@ -204,7 +204,7 @@ mod tests {
         let two = [authority(&certificate), authority("")];
         check("https://a.test", new().ca_certificates(two), Err("no certificate"));
         check("https://a.test", new().identity(Identity::from_pem(&certificate, &key)), Ok(()));
-        check("https://a.test", new().identity(Identity::from_pem(&key, &certificate)), Err("confused"));
+        check("https://a.test", new().identity(Identity::from_pem(&key, &certificate)), Err("swapped"));
         check("https://a.test", new().trust_anchor(anchor()).trust_anchors([anchor()]), Ok(()));
     }
 
@@ -248,7 +248,7 @@ mod tests {
             ClientTlsConfig::new().trust_anchor(anchor()),
         ] {
             let error = with(config).unwrap_err();
-            assert!(error.source().unwrap().to_string().contains("leave them out"), "{error:?}");
+            assert!(error.source().unwrap().to_string().contains("do not set them"), "{error:?}");
         }
     }
 

@@ -65,7 +65,7 @@ where
                 }
             };
             if let Err(error) = ended {
-                tracing::debug!(%error, "a connection of HTTP/1.1 failed");
+                tracing::debug!(%error, "HTTP/1.1 connection failed");
             }
         })
     }

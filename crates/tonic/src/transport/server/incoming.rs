@@ -49,7 +49,7 @@ where
                 Some(Ok(io)) => return Poll::Ready(Some(io)),
                 Some(Err(error)) => {
                     let error: BoxError = error.into();
-                    tracing::debug!(error, "a connection can't be accepted");
+                    tracing::debug!(error, "failed to accept a connection");
                     if is_of_descriptors(&error) {
                         *this.pause = Some(Box::pin(tokio::time::sleep(PAUSE)));
                     }

@@ -109,9 +109,9 @@ mod tests {
         let (certificate, key) = pair();
         let identity = || ServerTlsConfig::new().identity(Identity::from_pem(&certificate, &key));
         check(identity(), Ok(()));
-        check(ServerTlsConfig::new(), Err("give its TLS an identity"));
+        check(ServerTlsConfig::new(), Err("set a TLS identity"));
         check(identity().client_ca_root(Certificate::from_pem(&certificate)), Ok(()));
-        check(identity().client_ca_root(Certificate::from_pem(&key)), Err("confused"));
+        check(identity().client_ca_root(Certificate::from_pem(&key)), Err("swapped"));
         check(ServerTlsConfig::new().identity(Identity::from_pem(&certificate, "")), Err("no private key"));
     }
 

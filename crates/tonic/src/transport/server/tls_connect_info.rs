@@ -52,7 +52,7 @@ impl<C: Clone + Send + Sync + 'static> TlsConnectInfos<C> {
             return Some(known);
         }
         let made = make(info.clone(), chain);
-        let made = made.inspect_err(|error| tracing::warn!(%error, "there is no TlsConnectInfo")).ok()?;
+        let made = made.inspect_err(|error| tracing::warn!(%error, "missing TlsConnectInfo")).ok()?;
         let mut all = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         if all.len() >= MADE_MAX {
             all.clear();
