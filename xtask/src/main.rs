@@ -98,7 +98,7 @@ fn run(mut arguments: Arguments) -> Result<ExitCode> {
             print!("{USAGE}");
             Ok(ExitCode::SUCCESS)
         }
-        Some(other) => Err(misuse!("there is no command `{other}`")),
-        None => Err(misuse!("no command was given")),
+        Some(other) => Err(misuse!("unknown command `{other}`")),
+        None => Err(misuse!("missing command")),
     }
 }

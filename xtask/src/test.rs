@@ -81,7 +81,7 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<ExitCode> {
     }
     let free = disk::free();
     if let Some(free) = free {
-        println!("{} of disk are free", disk::gigabytes(free));
+        println!("{} of disk space free", disk::gigabytes(free));
     }
     let start = Instant::now();
     let report = |finished: &schedule::FinishedStep| {

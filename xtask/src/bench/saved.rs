@@ -31,7 +31,7 @@ struct Row<'p> {
 
 pub(super) fn run(peers: &[BuiltPeer]) -> Result<Vec<Table>> {
     let Some((ours, others)) = peers.split_first().filter(|(ours, _)| ours.name == "thalweg") else {
-        bail!("thalweg is compared with the others: name it first");
+        bail!("thalweg is compared with the others; name it first");
     };
     let direct = |peer, flags: &str| {
         Ok(Row { pair: Pair::start(peer, peer, &format!("--threads 1 {flags}"))?, link: None })

@@ -49,10 +49,9 @@ fn documents_its_output(name: &str) -> bool {
 /// Checks that the example exits with 0 and prints the promised output.
 fn check_output(name: &str, program: &Job) -> Result<()> {
     let source = fs::read_to_string(source(name))?;
-    let expected =
-        documented_output(&source).ok_or_else(|| failed!("{name}: it does not say what it prints"))?;
+    let expected = documented_output(&source).ok_or_else(|| failed!("{name}: missing expected output"))?;
     let printed = program.text()?;
-    ensure!(printed == expected, "{name} printed\n{printed}and not\n{expected}");
+    ensure!(printed == expected, "{name} printed\n{printed}expected\n{expected}");
     Ok(())
 }
 

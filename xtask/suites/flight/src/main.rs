@@ -179,7 +179,7 @@ impl FlightService for Stored {
     type DoExchangeStream = BoxStream<'static, Result<FlightData, Status>>;
 
     async fn do_get(&self, _: Request<Ticket>) -> Result<Response<Self::DoGetStream>, Status> {
-        let frames = self.frames.lock().expect("nobody panics with it").clone();
+        let frames = self.frames.lock().expect("the lock is not poisoned").clone();
         Ok(Response::new(stream::iter(frames.into_iter().map(Ok)).boxed()))
     }
 
@@ -191,7 +191,7 @@ impl FlightService for Stored {
         let received = stream::iter(frames.clone().into_iter().map(Ok));
         let batches = FlightRecordBatchStream::new_from_flight_data(received);
         let batches: Vec<RecordBatch> = batches.try_collect().await?;
-        *self.frames.lock().expect("nobody panics with it") = frames;
+        *self.frames.lock().expect("the lock is not poisoned") = frames;
         let result = PutResult { app_metadata: batches.len().to_string().into() };
         Ok(Response::new(stream::iter([Ok(result)]).boxed()))
     }
