@@ -60,7 +60,7 @@ func start(a asked, listeners []net.Listener, ended chan<- error) (func(), strin
 	mux.Handle("/v1/echo-person", connect.NewUnaryHandler(labv1connect.EchoEchoPersonProcedure, echo{}.EchoPerson, limit))
 	json, err := net.Listen("tcp", a.json)
 	if err != nil {
-		return nil, "", fmt.Errorf("cannot listen on %s: %w", a.json, err)
+		return nil, "", fmt.Errorf("failed to listen on %s: %w", a.json, err)
 	}
 	server := newServer(mux)
 	for _, listener := range append(listeners, json) {
@@ -71,5 +71,5 @@ func start(a asked, listeners []net.Listener, ended chan<- error) (func(), strin
 
 // own handles commands of this stack only; there are none.
 func own(command string, _ []string) error {
-	return misuse{fmt.Errorf("there is no command `%s`: version, variants, settings or serve", command)}
+	return misuse{fmt.Errorf("unknown command `%s`; use version, variants, settings or serve", command)}
 }

@@ -41,12 +41,12 @@ void RefuseTakenPath(const std::string& address) {
   sockaddr_un name{};
   name.sun_family = AF_UNIX;
   const std::string path = address.substr(kUnix.size());
-  if (path.size() >= sizeof(name.sun_path)) throw std::runtime_error("cannot listen on " + address + ": the path is too long");
+  if (path.size() >= sizeof(name.sun_path)) throw std::runtime_error("failed to listen on " + address + ": the path is too long");
   path.copy(name.sun_path, path.size());
   const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const bool is_taken = connect(fd, reinterpret_cast<const sockaddr*>(&name), sizeof(name)) == 0;
   close(fd);
-  if (is_taken) throw std::runtime_error("cannot listen on " + address + ": Address already in use");
+  if (is_taken) throw std::runtime_error("failed to listen on " + address + ": Address already in use");
 }
 
 // Returns the address with the bound port.
@@ -91,11 +91,11 @@ ServeOptions ParseServe(Flags flags) {
     } else if (*flag == "--threads") {
       options.threads = static_cast<uint32_t>(ParseNumber(*flag, flags.Value(*flag), 1, kThreadsMax));
     } else {
-      throw Misuse("`" + *flag + "` is not understood: serve knows --listen, --variant, --cert, --key and --threads");
+      throw Misuse("unknown flag `" + *flag + "` of serve; use --listen, --variant, --cert, --key or --threads");
     }
   }
   if (options.threads && kServerVariants[options.variant] != kCompletionQueues) {
-    throw Misuse("`--threads` is not understood by this variant of the server, whose threads are gRPC's: take `cq`");
+    throw Misuse("`--threads` is not supported by this variant of the server; use `cq`");
   }
   if (options.certificate.empty() != options.key.empty()) throw Misuse("`--cert` and `--key` go together");
   if (options.listen.empty()) throw Misuse("serve wants --listen ADDR");
@@ -121,7 +121,7 @@ int Serve(const ServeOptions& options) {
   grpc::Server* const server = builder.BuildAndStart().release();
   for (size_t i = 0; i < ports.size(); ++i) {
     if (server == nullptr && ports[i] <= 0) {
-      throw std::runtime_error("cannot listen on " + options.listen[i] + ": " + log.Reason());
+      throw std::runtime_error("failed to listen on " + options.listen[i] + ": " + log.Reason());
     }
   }
   if (server == nullptr) throw std::runtime_error("the server does not start: " + log.Reason());

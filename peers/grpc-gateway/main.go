@@ -37,7 +37,7 @@ func run(words []string) error {
 	switch command {
 	case "version", "variants", "settings":
 		if len(words) > 0 {
-			return misuse{fmt.Errorf("%s: `%s` is not understood", command, words[0])}
+			return misuse{fmt.Errorf("%s: unexpected argument `%s`", command, words[0])}
 		}
 		switch command {
 		case "version":

@@ -71,7 +71,7 @@ func parse(command string, words []string) (asked, error) {
 	case err != nil:
 		return a, misuse{err}
 	case flags.NArg() > 0:
-		return a, misuse{fmt.Errorf("%s: `%s` is not understood", command, flags.Arg(0))}
+		return a, misuse{fmt.Errorf("%s: unexpected argument `%s`", command, flags.Arg(0))}
 	case len(a.addresses) == 0 || a.json == "":
 		return a, misuse{fmt.Errorf("%s needs --listen ADDR and --json HOST:PORT", command)}
 	}
@@ -92,7 +92,7 @@ func serve(words []string) error {
 		listener, err := net.Listen(place.network, place.place)
 		if err != nil {
 			closeAll(listeners)
-			return fmt.Errorf("cannot listen on %s: %w", place.text, err)
+			return fmt.Errorf("failed to listen on %s: %w", place.text, err)
 		}
 		listeners = append(listeners, listener)
 		text := place.text

@@ -118,7 +118,7 @@ func newMux() *gateway.ServeMux {
 func serveJSON(place string, handler http.Handler, ended chan<- error) (func(), string, error) {
 	listener, err := net.Listen("tcp", place)
 	if err != nil {
-		return nil, "", fmt.Errorf("cannot listen on %s: %w", place, err)
+		return nil, "", fmt.Errorf("failed to listen on %s: %w", place, err)
 	}
 	server := newServer(handler)
 	go func() { ended <- server.Serve(listener) }()
@@ -166,7 +166,7 @@ func startGateway(a asked, target string, ended chan<- error) (func(), string, e
 // own runs `gateway`: the gateway in its own process, in front of the server at --listen.
 func own(command string, words []string) error {
 	if command != "gateway" {
-		return misuse{fmt.Errorf("there is no command `%s`: version, variants, settings or serve", command)}
+		return misuse{fmt.Errorf("unknown command `%s`; use version, variants, settings or serve", command)}
 	}
 	a, err := parse(command, words)
 	if err != nil {

@@ -29,7 +29,7 @@ func parse(flags *flag.FlagSet, words []string, others int) ([]string, error) {
 			return found, nil
 		}
 		if len(found) == others {
-			return nil, misuse{fmt.Errorf("%s: `%s` is not understood", flags.Name(), flags.Arg(0))}
+			return nil, misuse{fmt.Errorf("%s: unexpected argument `%s`", flags.Name(), flags.Arg(0))}
 		}
 		found = append(found, flags.Arg(0))
 		words = flags.Args()[1:]

@@ -40,7 +40,7 @@ func run(words []string) error {
 	switch command {
 	case "version", "variants", "settings":
 		if len(words) > 0 {
-			return misuse{fmt.Errorf("%s: `%s` is not understood", command, words[0])}
+			return misuse{fmt.Errorf("%s: unexpected argument `%s`", command, words[0])}
 		}
 		switch command {
 		case "version":
@@ -58,6 +58,6 @@ func run(words []string) error {
 	case "help", "--help", "-h":
 		return flag.ErrHelp
 	default:
-		return misuse{fmt.Errorf("there is no command `%s`: version, variants, settings, serve or load", command)}
+		return misuse{fmt.Errorf("unknown command `%s`; use version, variants, settings, serve or load", command)}
 	}
 }

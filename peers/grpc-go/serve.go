@@ -75,7 +75,7 @@ func listen(addresses []address) ([]net.Listener, error) {
 			for _, other := range listeners {
 				other.Close()
 			}
-			return nil, fmt.Errorf("cannot listen on %s: %w", a.text, err)
+			return nil, fmt.Errorf("failed to listen on %s: %w", a.text, err)
 		}
 		listeners = append(listeners, listener)
 		text := a.text

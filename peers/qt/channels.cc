@@ -53,7 +53,7 @@ QUrl Address(const std::string& target) {
   }
   url.setUrl(QStringLiteral("http://") + text, QUrl::StrictMode);
   if (!url.isValid() || url.host().isEmpty() || url.port() <= 0 || !url.path().isEmpty()) {
-    throw Misuse("`" + target + "` is not understood: Qt GRPC reaches HOST:PORT and unix:PATH");
+    throw Misuse("invalid target `" + target + "`; use HOST:PORT or unix:PATH");
   }
   return url;
 }

@@ -33,7 +33,7 @@ pub struct ServeArgs {
 }
 
 pub fn run(args: &ServeArgs) -> Result<(), String> {
-    let runtime = runtime(args.threads).map_err(|error| format!("cannot start threads: {error}"))?;
+    let runtime = runtime(args.threads).map_err(|error| format!("failed to start threads: {error}"))?;
     let served = runtime.block_on(serve(&args.listen, &args.json));
     // Calls can last as long as their clients like; they are aborted here.
     runtime.shutdown_background();
@@ -66,10 +66,10 @@ async fn serve(addresses: &[Address], json: &str) -> Result<(), String> {
     let mut listeners = Vec::new();
     for address in addresses {
         let bound = Listener::bind(address).await;
-        listeners.push(bound.map_err(|error| format!("cannot listen on {address}: {error}"))?);
+        listeners.push(bound.map_err(|error| format!("failed to listen on {address}: {error}"))?);
     }
-    let json = TcpListener::bind(json).await.map_err(|error| format!("cannot listen on {json}: {error}"))?;
-    announce(&listeners, &json).map_err(|error| format!("cannot write to stdout: {error}"))?;
+    let json = TcpListener::bind(json).await.map_err(|error| format!("failed to listen on {json}: {error}"))?;
+    announce(&listeners, &json).map_err(|error| format!("failed to write to stdout: {error}"))?;
 
     let mut serving = JoinSet::new();
     // Kept until the end, because dropping one removes its file.

@@ -60,7 +60,7 @@ LoadOptions ParseLoad(Flags flags, const LoadFlags& known) {
     } else if (flag == "-O") {
       options.json = choice(std::vector<std::string_view>{"text", "json"}) == 1;
     } else if (flag.empty() || flag[0] == '-' || !options.target.empty()) {
-      throw Misuse("`" + flag + "` is not understood by load");
+      throw Misuse("unknown flag `" + flag + "` of load");
     } else {
       options.target = flag;
     }

@@ -99,7 +99,7 @@ enum Format {
 }
 
 fn read(path: &PathBuf) -> Result<Vec<u8>, String> {
-    fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))
+    fs::read(path).map_err(|error| format!("failed to read {}: {error}", path.display()))
 }
 
 /// Settings of a run; times in ns.

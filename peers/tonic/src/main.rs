@@ -108,7 +108,7 @@ fn runtime(threads: Option<NonZeroUsize>) -> Result<Runtime, Failure> {
             builder
         }
     };
-    builder.enable_all().build().map_err(|error| Failure::Failed(format!("cannot start threads: {error}")))
+    builder.enable_all().build().map_err(|error| Failure::Failed(format!("failed to start threads: {error}")))
 }
 
 /// One thread per CPU that this process may use.

@@ -28,7 +28,7 @@ pub async fn connect(settings: &Settings) -> Result<Vec<Client>, String> {
     };
     let connected = tokio::time::timeout(settings.timeout, connecting).await;
     let connected = connected.unwrap_or_else(|_| Err(format!("nothing came within {:?}", settings.timeout)));
-    connected.map_err(|error| format!("cannot connect to {}: {error}", settings.target))
+    connected.map_err(|error| format!("failed to connect to {}: {error}", settings.target))
 }
 
 async fn channel(settings: &Settings) -> Result<Channel, String> {

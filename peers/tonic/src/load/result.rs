@@ -180,6 +180,6 @@ impl Sub for CpuTime {
 
 fn histogram(recorder: &Recorder) -> String {
     let mut bytes = Vec::new();
-    V2Serializer::new().serialize(&recorder.latencies, &mut bytes).expect("a Vec takes every write");
+    V2Serializer::new().serialize(&recorder.latencies, &mut bytes).expect("writing to a Vec does not fail");
     STANDARD.encode(bytes)
 }

@@ -33,7 +33,7 @@ record Served(Address grpc, Address json, String variant) {
           if (!variants.contains(value)) refuse("--variant: there is no `" + value + "`, but " + variants);
           variant = value;
         }
-        default -> refuse("serve: `" + words.get(i) + "` is not understood");
+        default -> refuse("serve: unexpected argument `" + words.get(i) + "`");
       }
     }
     if (grpc == null || json == null) refuse("serve needs --listen HOST:PORT and --json HOST:PORT");
@@ -53,7 +53,7 @@ record Served(Address grpc, Address json, String variant) {
         System.out.println("client\njson http1 h2");
       }
       case "settings" -> settings.run();
-      default -> refuse("there is no command `" + command + "`; " + commands);
+      default -> refuse("unknown command `" + command + "`; " + commands);
     }
     return false;
   }

@@ -40,7 +40,7 @@ final class Messages {
       String[] words = line.split(" ");
       if (words[0].equals(name)) {
         Type type = TYPES.get(words[1]);
-        if (type == null) throw new IOException("there is no class for " + words[1]);
+        if (type == null) throw new IOException("no class for " + words[1]);
         return type;
       }
     }
