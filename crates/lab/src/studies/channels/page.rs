@@ -169,9 +169,8 @@ pub(super) fn method(results: &LabResults) -> Vec<String> {
     let pinned = facts::pinned(settings.client_cpus.as_ref(), settings.server_cpus.as_ref());
     let size = results.points.first().map_or(ByteSize(0), |window| window.point.size_bytes);
     let load = format!(
-        "The load is a closed loop: as many workers as calls in flight, each of which makes a call when the one \
-         before has ended. Messages have {size} of payload. A ping-pong is a bidi stream of each worker with one \
-         message under way."
+        "The load is a closed loop: one worker per call in flight; each makes a call when its previous one has ended. \
+         Messages have {size} of payload. A ping-pong is a bidi stream per worker with one message in flight."
     );
     [pinned, load].into_iter().chain(METHOD.map(str::to_owned)).collect()
 }

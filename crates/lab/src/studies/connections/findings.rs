@@ -78,7 +78,7 @@ fn growth(cells: &ConnectionsCells<'_>) -> Option<String> {
     let has_grown = !grown.is_empty() && first.load.connections != last.load.connections;
     has_grown.then(|| {
         format!(
-            "From {} to {}, all of them active with {} in flight on each, the server’s processor time of a call goes: \
+            "From {} to {}, all of them active with {} in flight on each, the server’s processor time per call goes: \
              {}.",
             many(first),
             many(last),
@@ -102,7 +102,7 @@ fn floor(cells: &ConnectionsCells<'_>) -> Option<String> {
     };
     let clauses: Vec<String> = cells.all_active().into_iter().filter_map(of_cell).collect();
     let clauses = some(clauses)?.join("; ");
-    Some(format!("What a call costs the server ÷ what a message costs the bare echo, {clauses}."))
+    Some(format!("Cost of a call for the server ÷ cost of a message for the bare echo, {clauses}."))
 }
 
 fn servers(cells: &ConnectionsCells<'_>) -> Option<String> {
@@ -150,7 +150,7 @@ fn idle(cells: &ConnectionsCells<'_>) -> Option<String> {
     };
     let clauses: Vec<String> = cells.stacks().iter().filter_map(of_stack).collect();
     Some(format!(
-        "With {} active among {}, a call costs the server, beside what it costs with the active ones alone: {}.",
+        "Cost of a call for the server with {} active among {}, relative to the active ones alone: {}.",
         connections(among.load.active),
         grouped(f64::from(among.load.connections)),
         some(clauses)?.join(", ")

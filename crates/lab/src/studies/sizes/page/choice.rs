@@ -213,7 +213,7 @@ pub(super) fn reading() -> Block {
              **Equal**: the whole interval lies within {margin} of 1. **Cannot tell**: neither; a difference may be \
              there or not. Of many fields without a difference one in twenty may look like one."
         ),
-        "A name leads to the windows that its figures come from.".to_owned(),
+        "Click a name for the windows behind its figures.".to_owned(),
     ];
     let summary = "How “use”, “equal” and “cannot tell” are decided".to_owned();
     Block::Folded(summary, hints.into_iter().map(Block::Hint).collect())
