@@ -275,7 +275,7 @@ outbound!(
     Requests,
     (),
     |polled| polled.map(Ok),
-    "Requests that `fill` packs, as in [`Responses::new`]; none of them fails by itself."
+    "Creates requests that `fill` packs, as in [`Responses::new`]. `fill` cannot return an error."
 );
 
 outbound!(
@@ -296,18 +296,18 @@ outbound!(
     Responses,
     Result<(), Status>,
     |polled| polled,
-    "Responses that `fill` packs, in the task that sends them.\n\n\
-     `fill` [pushes](Pack::push) messages until there is no room, and returns `Poll::Pending` then: it is called again \
-     when what it packed has been handed over. It also returns that when it has no message at hand, and wakes the task \
-     of its context when it has, as any `poll` function does. `Poll::Ready` ends the stream, for [`Responses`] with OK \
-     or with a status. It is dropped with its call.\n\n\
+    "Creates responses that `fill` packs, in the task that sends them.\n\n\
+     `fill` [pushes](Pack::push) messages until there is no room, then returns `Poll::Pending`. It is called again \
+     when the packed messages have been handed over. It also returns `Poll::Pending` if no message is ready, and wakes \
+     the task of its context once one is, like any `poll` function. `Poll::Ready` ends the stream: for [`Responses`], \
+     with OK or a status. `fill` is dropped with its call.\n\n\
      ```\n\
      use std::task::Poll;\n\
      use thalweg::bytes::Bytes;\n\
      use thalweg::outbound::Responses;\n\
      use thalweg::{Raw, Streaming};\n\
      \n\
-     /// The requests again, each read to the place of the one before, and sent from there.\n\
+     /// Echoes the requests, and reuses the memory of one message.\n\
      fn echo(mut requests: Streaming<Raw>) -> Responses<Raw> {\n\
      \x20   let mut message = Raw::default();\n\
      \x20   Responses::new(move |cx, pack| {\n\
