@@ -244,7 +244,7 @@ async fn invalid_connect_unary_response_is_reported() {
     let long = http_response("200 OK", "text/html", "", &vec![b'x'; 5 << 20]);
     check(long, Code::Unknown, "HTTP status 200, content type text/html").await;
     let other = http_response("200 OK", "application/json", "", b"{}");
-    check(other, Code::Internal, "answered with the content type application/json").await;
+    check(other, Code::Internal, "the server sent application/json").await;
     let packed = http_response("200 OK", "application/proto", "content-encoding: rot13\r\n", b"pong");
     check(packed, Code::Internal, "content-encoding \"rot13\" is not supported").await;
     let large = http_response("200 OK", "application/proto", "", &vec![b'x'; 5 << 20]);
