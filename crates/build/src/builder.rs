@@ -53,7 +53,7 @@ pub fn configure() -> Builder {
 /// }
 /// ```
 #[derive(Debug)]
-#[must_use = "nothing is generated before `compile_protos`"]
+#[must_use = "nothing is generated until `compile_protos` is called"]
 pub struct Builder {
     config: Config,
     services: ServiceOptions,

@@ -133,7 +133,7 @@ fn trait_method(method: &Method, service: &str, options: &ServiceOptions) -> Tok
     let (stream, response) = match call_type {
         CallType::Unary | CallType::ClientStreaming => (None, output),
         CallType::ServerStreaming | CallType::BidiStreaming => {
-            let documentation = format!(" The answers of `{}`.", method.proto_name);
+            let documentation = format!(" Response stream of `{}`.", method.proto_name);
             let name = format_ident!("{}", response_stream(&method.proto_name));
             let stream = quote! {
                 #[doc = #documentation]

@@ -133,7 +133,7 @@ pub mod rootless_server {
     pub const SERVICE_NAME: &str = "Rootless";
     /// A service of no package.
     pub trait Rootless: Send + Sync + 'static {
-        /// The answers of `Call`.
+        /// Response stream of `Call`.
         type CallStream: thalweg::Stream<
                 Item = Result<crate::Json<super::Ping>, thalweg::Status>,
             >

@@ -23,7 +23,7 @@ pub mod rootless_server {
     /// A service of no package.
     #[doc(alias = "service")]
     pub trait Rootless: Send + Sync + 'static {
-        /// The answers of `Call`.
+        /// Response stream of `Call`.
         type CallStream: thalweg::Stream<Item = Result<super::Ping, thalweg::Status>>
             + Send
             + 'static;

@@ -130,7 +130,7 @@ pub mod rootless_server {
     pub const SERVICE_NAME: &str = "Rootless";
     /// A service of no package.
     pub trait Rootless: Send + Sync + 'static {
-        /// The answers of `Call`.
+        /// Response stream of `Call`.
         type CallStream: thalweg::Stream<Item = Result<super::Ping, thalweg::Status>>
             + Send
             + 'static;

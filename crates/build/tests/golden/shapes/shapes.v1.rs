@@ -571,7 +571,7 @@ pub mod shapes_server {
         ) -> impl std::future::Future<
             Output = Result<thalweg::Response<super::Answer>, thalweg::Status>,
         > + Send;
-        /// The answers of `ServerStream`.
+        /// Response stream of `ServerStream`.
         type ServerStreamStream: thalweg::Stream<
                 Item = Result<super::Answer, thalweg::Status>,
             >
@@ -584,7 +584,7 @@ pub mod shapes_server {
         ) -> impl std::future::Future<
             Output = Result<thalweg::Response<Self::ServerStreamStream>, thalweg::Status>,
         > + Send;
-        /// The answers of `BothWays`.
+        /// Response stream of `BothWays`.
         type BothWaysStream: thalweg::Stream<
                 Item = Result<super::Answer, thalweg::Status>,
             >
@@ -603,7 +603,7 @@ pub mod shapes_server {
         ) -> impl std::future::Future<
             Output = Result<thalweg::Response<super::Answer>, thalweg::Status>,
         > + Send;
-        /// The answers of `OldStream`.
+        /// Response stream of `OldStream`.
         type OldStreamStream: thalweg::Stream<
                 Item = Result<super::Answer, thalweg::Status>,
             >
@@ -634,7 +634,7 @@ pub mod shapes_server {
         ) -> impl std::future::Future<
             Output = Result<thalweg::Response<::prost_types::Timestamp>, thalweg::Status>,
         > + Send;
-        /// The answers of `Ticks`.
+        /// Response stream of `Ticks`.
         type TicksStream: thalweg::Stream<
                 Item = Result<::thalweg::prost::alloc::vec::Vec<u8>, thalweg::Status>,
             >
@@ -653,7 +653,7 @@ pub mod shapes_server {
         ) -> impl std::future::Future<
             Output = Result<thalweg::Response<super::Answer>, thalweg::Status>,
         > + Send;
-        /// The answers of `Await`.
+        /// Response stream of `Await`.
         type AwaitStream: thalweg::Stream<Item = Result<super::Answer, thalweg::Status>>
             + Send
             + 'static;
@@ -693,7 +693,7 @@ pub mod shapes_server {
         ) -> impl std::future::Future<
             Output = Result<thalweg::Response<super::Answer>, thalweg::Status>,
         > + Send;
-        /// The answers of `lower_case`.
+        /// Response stream of `lower_case`.
         type LowerCaseStream: thalweg::Stream<
                 Item = Result<super::Answer, thalweg::Status>,
             >
@@ -705,7 +705,7 @@ pub mod shapes_server {
         ) -> impl std::future::Future<
             Output = Result<thalweg::Response<Self::LowerCaseStream>, thalweg::Status>,
         > + Send;
-        /// The answers of `HTTPCall`.
+        /// Response stream of `HTTPCall`.
         type HTTPCallStream: thalweg::Stream<
                 Item = Result<super::Answer, thalweg::Status>,
             >
