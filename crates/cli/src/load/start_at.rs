@@ -4,10 +4,10 @@ use std::time::{Duration, SystemTime};
 
 use thalweg_measure::figures::span;
 
-/// Returns `measuring begins at 2026-11-26T09:30:00Z, in 12 s`, or `None` for a past time.
+/// Returns `measuring starts at 2026-11-26T09:30:00Z, in 12 s`, or `None` for a past time.
 pub(super) fn waits(start_at: SystemTime) -> Option<String> {
     let ahead = start_at.duration_since(SystemTime::now()).ok()?;
-    Some(format!("measuring begins at {}, in {}", humantime::format_rfc3339(start_at), span(ahead)))
+    Some(format!("measuring starts at {}, in {}", humantime::format_rfc3339(start_at), span(ahead)))
 }
 
 /// Parses RFC 3339 or seconds since 1970.
