@@ -89,7 +89,7 @@ pub(super) fn sections(study: &ChannelsAnalysis<'_>) -> Vec<Section> {
             Block::hint(
                 "Click a column to sort by it. Connections are those in the kernel’s tables. Processor time \
                  is user and system together, of one operation. System calls were counted, and the wire was watched, \
-                 in windows of their own. The same figures lie in `results.csv`, and with whole distributions in \
+                 in windows of their own. The same figures are in `results.csv`, and with whole distributions in \
                  `results.json`."
             ),
         ]),
@@ -127,7 +127,7 @@ fn wire(channels: &Channels<'_>) -> Vec<Block> {
         return vec![Block::about("The wire was not observed.")];
     }
     let about = "Silent: the share of the time in which calls were outstanding (the load is a closed loop: always) and \
-                 no byte was under way on any connection, or on a connection for all of them; and how long such gaps \
+                 no byte was in transit on any connection, or on a connection for all of them; and how long such gaps \
                  lasted. A hop without a delay watched the bytes, in windows of their own. Where it was awake most of \
                  the time, it was itself the limit. Bars are gaps by their length, each a quarter longer than the one \
                  before, from 1 µs on.";

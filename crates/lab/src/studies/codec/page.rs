@@ -76,7 +76,7 @@ pub(super) fn sections(study: &CodecAnalysis<'_>) -> Vec<Section> {
             vec![
                 Block::Table(table(results, analysis)),
                 Block::hint(
-                    "Click a column to sort by it. The same figures lie in `results.csv`, and every window \
+                    "Click a column to sort by it. The same figures are in `results.csv`, and every window \
                      in `results.json`.",
                 ),
             ],
@@ -173,7 +173,7 @@ pub(super) fn facts(results: &CodecResults) -> Facts {
     let left_out: Vec<&str> = results.left_out.iter().map(|left_out| left_out.what.as_str()).collect();
     vec![
         ("Windows", format!("{} of {}", results.measured(), results.planned)),
-        ("Steps left out", format!("{}, for want of time", results.steps_left_out.len())),
+        ("Steps left out", format!("{}, for lack of time", results.steps_left_out.len())),
         ("Left out", if left_out.is_empty() { "nothing".to_owned() } else { left_out.join(", ") }),
         ("Codecs", codecs.join(", ")),
     ]

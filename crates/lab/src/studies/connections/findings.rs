@@ -20,7 +20,7 @@ pub(super) fn answer(cells: &ConnectionsCells<'_>) -> Option<String> {
     let Some(ns) = ours.ns() else {
         let latency = time(ours.cell.latency_named("p50")?);
         let rate = count(ours.cell.rate_per_s());
-        return Some(format!("Over {}, {name} answers {rate} calls/s, in {latency} (median).", many(last)));
+        return Some(format!("Over {}, {name} handles {rate} calls/s, in {latency} (median).", many(last)));
     };
     let grown =
         first.ours().and_then(ServerCell::ns).filter(|_| first.load.connections < last.load.connections);

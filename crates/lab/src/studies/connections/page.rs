@@ -33,7 +33,7 @@ pub(super) fn sections(study: &ConnectionsAnalysis<'_>) -> Vec<Section> {
                     "Click a column to sort by it. Processor time is of one call, in user space and in the \
                      kernel. Memory is the server’s growth per connection after the first: idle after a call, and \
                      under load. Jain’s index is 1 if all active connections had the same number of calls. The same \
-                     figures lie in `results.csv`.",
+                     figures are in `results.csv`.",
                 ),
             ],
         ),

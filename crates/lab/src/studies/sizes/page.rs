@@ -73,7 +73,7 @@ pub(super) fn sections(study: &SizesAnalysis<'_>) -> Vec<Section> {
         Block::hint(
             "Click a column to sort by it. Throughput counts payload bytes in one direction. “Of socket” is \
              the rate beside that of a bare socket that moves the same bytes in the same run. CPU is the client's, \
-             user and system together, per operation. The same figures lie in `results.csv`, and with whole \
+             user and system together, per operation. The same figures are in `results.csv`, and with whole \
              distributions in `results.json`. Click a name for the windows behind its row."
         ),
     ]));

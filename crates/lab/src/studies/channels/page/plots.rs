@@ -117,8 +117,8 @@ pub(super) fn lanes(channels: &Channels<'_>) -> Vec<Block> {
     }
     vec![
         Block::about(
-            "Connected lanes of the adaptive channel, from the beginning of the warm-up on; a line for each number of \
-             calls in flight, which stands at its end.",
+            "Connected lanes of the adaptive channel from the start of the warm-up; one line per number of calls in \
+             flight, labelled at its end.",
         ),
         Block::Multiples(charts),
     ]

@@ -56,7 +56,7 @@ pub(in crate::studies::sizes) fn method(results: &LabResults) -> Vec<String> {
         ),
         Some(
             "The bare socket moves the same payloads, each with gRPC’s five bytes of prefix and nothing else, in the \
-             same run: as an echo with as many under way, or one way; the fastest of three connections counts. It is \
+             same run: as an echo with as many in flight, or one way; the fastest of three connections counts. It is \
              a reference and no bound: one thread a side reads and writes in turn, and a stack that does both at once \
              can exceed it."
                 .to_owned(),
