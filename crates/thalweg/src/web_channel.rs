@@ -142,7 +142,7 @@ where
     }
 }
 
-/// The answers of a call; none behind a message that can't be decoded.
+/// The response stream of a call; none behind a message that can't be decoded.
 struct Responses(Option<Box<client::Responses>>);
 
 impl<T: Message> Elsewhere<T> for Responses {
