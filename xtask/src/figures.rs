@@ -32,7 +32,7 @@ const PAGES: &[&str] = &[
     "docs/protobuf-json-study.md",
     "docs/codegen.md",
     "docs/load.md",
-    "docs/published.md",
+    "docs/lab.md",
     "docs/security.md",
     "docs/tls.md",
     "docs/tonic.md",
