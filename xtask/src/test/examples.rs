@@ -85,10 +85,10 @@ mod tests {
 
     #[test]
     fn every_example_is_listed_and_documents_its_output() {
-        let page = fs::read_to_string(workspace::root().join("docs/examples.md")).expect("the page");
+        let page = fs::read_to_string(workspace::root().join("docs/tutorial.md")).expect("the page");
         let names = names().expect("the manifest");
         for name in &names {
-            assert!(page.contains(&format!("(../examples/{name}.rs)")), "docs/examples.md lacks {name}");
+            assert!(page.contains(&format!("(../examples/{name}.rs)")), "docs/tutorial.md lacks {name}");
             let source = fs::read_to_string(source(name)).expect("its source");
             assert!(!documents_its_output(name) || documented_output(&source).is_some(), "{name}");
         }
