@@ -32,7 +32,7 @@ impl ByteStreams {
             user_agent,
             #[cfg(feature = "tls")]
             tls,
-        } = Destination::new(target, config.wanted())?;
+        } = Destination::new(target, config.destination_settings())?;
         let dialer = Dialer {
             target,
             transport: config.transport(),

@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_said_of_a_call() {
+    fn context_names_call_peer_and_attempt() {
         let check = |peer, attempt, phase, expected: &str| {
             let target = &"localhost:1" as &dyn fmt::Display;
             let context = CallContext { path: "/a.B/C", target, peer, attempt, phase };

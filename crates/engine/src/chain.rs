@@ -4,7 +4,7 @@ use bytes::buf::UninitSlice;
 use bytes::{Buf, BufMut, Bytes};
 
 /// Parts of at least this many bytes are kept. Copying a smaller one costs less than another part.
-const KEPT_LEN_MIN: usize = 4 * 1024;
+const PART_LEN_MIN: usize = 4 * 1024;
 
 /// Output buffer of message encoding, which can also hold parts by reference.
 ///
@@ -13,13 +13,13 @@ const KEPT_LEN_MIN: usize = 4 * 1024;
 #[derive(Debug, Default)]
 pub struct Chain {
     buffer: Vec<u8>,
-    kept: Vec<Kept>,
-    /// Total length of `kept`.
+    chained: Vec<ChainedPart>,
+    /// Total length of `chained`.
     kept_len: usize,
 }
 
 #[derive(Debug)]
-struct Kept {
+struct ChainedPart {
     /// Offset in the buffer before which the part is inserted.
     at: usize,
     bytes: Bytes,
@@ -45,28 +45,29 @@ impl Chain {
 
     /// Appends `bytes`, by reference if they are at least 4 KiB.
     pub fn push(&mut self, bytes: Bytes) {
-        if bytes.len() < KEPT_LEN_MIN {
+        if bytes.len() < PART_LEN_MIN {
             self.buffer.extend_from_slice(&bytes);
         } else {
             self.kept_len += bytes.len();
-            self.kept.push(Kept { at: self.buffer.len(), bytes });
+            self.chained.push(ChainedPart { at: self.buffer.len(), bytes });
         }
     }
 
     /// Returns all bytes if they are contiguous.
     pub(crate) fn as_contiguous(&self) -> Option<&[u8]> {
-        self.kept.is_empty().then_some(&self.buffer)
+        self.chained.is_empty().then_some(&self.buffer)
     }
 
     /// Returns the current end, for [`truncate`](Self::truncate).
     pub(crate) fn mark(&self) -> Mark {
-        Mark { buffer_len: self.buffer.len(), kept_count: self.kept.len() }
+        Mark { buffer_len: self.buffer.len(), kept_count: self.chained.len() }
     }
 
     /// Removes everything appended after `mark`.
     pub(crate) fn truncate(&mut self, mark: Mark) {
         self.buffer.truncate(mark.buffer_len);
-        self.kept_len -= self.kept.drain(mark.kept_count..).map(|kept| kept.bytes.len()).sum::<usize>();
+        self.kept_len -=
+            self.chained.drain(mark.kept_count..).map(|chained| chained.bytes.len()).sum::<usize>();
     }
 
     /// Removes all bytes.
@@ -77,10 +78,10 @@ impl Chain {
     /// Appends all bytes to `bytes`.
     pub(crate) fn copy_to(&self, bytes: &mut Vec<u8>) {
         let mut begin = 0;
-        for kept in &self.kept {
-            let at = kept.at.min(self.buffer.len());
+        for chained in &self.chained {
+            let at = chained.at.min(self.buffer.len());
             bytes.extend_from_slice(&self.buffer[begin..at]);
-            bytes.extend_from_slice(&kept.bytes);
+            bytes.extend_from_slice(&chained.bytes);
             begin = at;
         }
         bytes.extend_from_slice(&self.buffer[begin..]);
@@ -88,16 +89,16 @@ impl Chain {
 
     /// Removes all bytes and returns them in parts: the kept ones and the buffer between them.
     pub fn take_parts(&mut self) -> Vec<Bytes> {
-        let mut rest = if self.buffer.len() < KEPT_LEN_MIN {
+        let mut rest = if self.buffer.len() < PART_LEN_MIN {
             let copied = Bytes::copy_from_slice(&self.buffer);
             self.buffer.clear();
             copied
         } else {
             Bytes::from(std::mem::take(&mut self.buffer))
         };
-        let mut parts = Vec::with_capacity(2 * self.kept.len() + 1);
+        let mut parts = Vec::with_capacity(2 * self.chained.len() + 1);
         let mut begin = 0;
-        for Kept { at, bytes } in self.kept.drain(..) {
+        for ChainedPart { at, bytes } in self.chained.drain(..) {
             // A message that truncates the buffer, which is forbidden, must not panic here.
             let before = rest.split_to(at.saturating_sub(begin).min(rest.len()));
             begin += before.len();
@@ -137,7 +138,7 @@ unsafe impl BufMut for Chain {
     where
         Self: Sized,
     {
-        if src.remaining() < KEPT_LEN_MIN {
+        if src.remaining() < PART_LEN_MIN {
             self.buffer.put(src);
         } else {
             // For `Bytes` this takes a reference. Anything else is copied, as by the buffer.
@@ -164,36 +165,36 @@ mod tests {
     }
 
     #[test]
-    fn large_bytes_are_kept_and_all_stands_in_order() {
-        let large = Bytes::from(vec![7; KEPT_LEN_MIN]);
+    fn large_parts_are_not_copied_and_order_is_kept() {
+        let large = Bytes::from(vec![7; PART_LEN_MIN]);
         let mut chain = Chain::default();
         chain.put_u8(1);
         chain.put(large.clone());
         chain.put(Bytes::from_static(b"small"));
-        chain.put(&vec![8; KEPT_LEN_MIN][..]);
+        chain.put(&vec![8; PART_LEN_MIN][..]);
         chain.put(large.clone());
-        assert_eq!(chain.len(), 6 + 3 * KEPT_LEN_MIN);
+        assert_eq!(chain.len(), 6 + 3 * PART_LEN_MIN);
         assert_eq!(chain.as_contiguous(), None);
         let parts = chain.take_parts();
         assert_eq!(parts.iter().map(Bytes::len).collect::<Vec<_>>(), [1, 4096, 5, 4096, 4096]);
         assert_eq!(parts[1].as_ptr(), large.as_ptr());
         assert_eq!(parts[4].as_ptr(), large.as_ptr());
-        let expected = [b"\x01", &large[..], b"small", &[8; KEPT_LEN_MIN], &large].concat();
+        let expected = [b"\x01", &large[..], b"small", &[8; PART_LEN_MIN], &large].concat();
         assert_eq!(joined(&parts), expected);
         assert!(chain.is_empty() && chain.take_parts().is_empty());
     }
 
     #[test]
-    fn what_is_forgotten_leaves_the_rest() {
+    fn forgotten_part_leaves_the_rest() {
         let mut chain = Chain::default();
         chain.put_slice(b"before");
-        chain.put(Bytes::from(vec![1; KEPT_LEN_MIN]));
+        chain.put(Bytes::from(vec![1; PART_LEN_MIN]));
         let mark = chain.mark();
         chain.put_slice(b"behind");
-        chain.put(Bytes::from(vec![2; KEPT_LEN_MIN]));
+        chain.put(Bytes::from(vec![2; PART_LEN_MIN]));
         chain.truncate(mark);
-        assert_eq!(chain.len(), 6 + KEPT_LEN_MIN);
+        assert_eq!(chain.len(), 6 + PART_LEN_MIN);
         chain.put_slice(b"!");
-        assert_eq!(joined(&chain.take_parts()), [b"before", &[1; KEPT_LEN_MIN][..], b"!"].concat());
+        assert_eq!(joined(&chain.take_parts()), [b"before", &[1; PART_LEN_MIN][..], b"!"].concat());
     }
 }

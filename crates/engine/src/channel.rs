@@ -9,20 +9,20 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Instant;
 
 use crate::connection::{self, Connection, Keepalive};
-use crate::destination::{ConnectError, Destination, Wanted};
+use crate::destination::{ConnectError, Destination, DestinationSettings};
 use crate::executor::ExecutorOptions;
 use crate::grpc::compression::EncodingSet;
 use crate::grpc::request;
 use crate::lanes::{
-    Backoff, ConnectStep, ConnectionOptions, Connector, Lane, LaneSet, Lanes, Maintenance, ServiceConfig,
-    StepWatcher, Tended, Transport,
+    Backoff, ConnectStep, ConnectionOptions, Connector, Lane, LaneControl, LaneSet, Lanes, Maintenance,
+    ServiceConfig, StepWatcher, Transport,
 };
 use crate::measure::{self, CallMeasure, ChannelMeasure};
 use crate::method::Method;
 use crate::net::TcpOptions;
 use crate::options::CallOptions;
 use crate::random::random_unit;
-use crate::request_heads::{Origin, RawRequestHead, RawRequestHeads, RequestHeads};
+use crate::request_headers::{Origin, RawRequestHeaders, RawRequestHeadersCache, RequestHeadersCache};
 use crate::server_address::ServerAddress;
 #[cfg(feature = "tls")]
 use crate::tls::ClientTlsConfig;
@@ -41,8 +41,8 @@ struct Shared {
     scheme: &'static str,
     authority: String,
     user_agent: String,
-    heads: RequestHeads,
-    raw_heads: RawRequestHeads,
+    request_headers: RequestHeadersCache,
+    raw_request_headers: RawRequestHeadersCache,
     measure: ChannelMeasure,
     call_options: CallOptions,
     server: Arc<ServerAddress>,
@@ -184,8 +184,8 @@ impl ChannelConfig {
     }
 
     /// Connection settings.
-    pub(crate) fn wanted(&self) -> Wanted<'_> {
-        Wanted {
+    pub(crate) fn destination_settings(&self) -> DestinationSettings<'_> {
+        DestinationSettings {
             authority: self.authority.as_deref(),
             user_agent: &self.user_agent,
             #[cfg(feature = "tls")]
@@ -226,7 +226,7 @@ impl Channel {
             user_agent,
             #[cfg(feature = "tls")]
             tls,
-        } = Destination::new(target, config.wanted())?;
+        } = Destination::new(target, config.destination_settings())?;
         let measure = ChannelMeasure::new(&config.measure, || target.canonical());
         let transport = config.transport();
         let service_config = config.service_config.as_deref().map(ServiceConfig::parse).transpose()?;
@@ -262,8 +262,8 @@ impl Channel {
             scheme,
             authority,
             user_agent,
-            heads: RequestHeads::default(),
-            raw_heads: RawRequestHeads::default(),
+            request_headers: RequestHeadersCache::default(),
+            raw_request_headers: RawRequestHeadersCache::default(),
             measure,
             call_options: config.call_options,
             server,
@@ -351,24 +351,24 @@ impl Channel {
         self.shared.measure.call(method)
     }
 
-    pub(crate) fn raw_request_head(
+    pub(crate) fn raw_request_headers(
         &self,
         verb: &http::Method,
         path: &str,
         headers: &http::HeaderMap,
-    ) -> Arc<RawRequestHead> {
-        let Shared { scheme, authority, user_agent, raw_heads, .. } = &*self.shared;
-        raw_heads.get(verb, path, headers, Origin { scheme, authority, user_agent })
+    ) -> Arc<RawRequestHeaders> {
+        let Shared { scheme, authority, user_agent, raw_request_headers, .. } = &*self.shared;
+        raw_request_headers.get(verb, path, headers, Origin { scheme, authority, user_agent })
     }
 
     #[inline]
-    pub(crate) fn request_head(
+    pub(crate) fn request_headers(
         &self,
         method: &Method,
         accepts: EncodingSet,
         timeout: Option<Duration>,
     ) -> Arc<FixedFields> {
-        self.shared.heads.get(method, accepts, timeout, || {
+        self.shared.request_headers.get(method, accepts, timeout, || {
             request::Method {
                 scheme: self.shared.scheme,
                 authority: &self.shared.authority,

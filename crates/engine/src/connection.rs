@@ -9,6 +9,7 @@
 //! buffer, and wake the driver only if it sleeps. Each stream's data is gathered in its [`Slot`]. Its reader is woken
 //! when a whole message has arrived, and decodes it outside the lock.
 
+mod buffer_pool;
 mod decompression;
 mod driver;
 mod http1_state;
@@ -22,34 +23,33 @@ mod outgoing;
 mod pack;
 mod raw_body;
 mod receiving;
-mod request_share;
+mod request_accounting;
 mod send_loop;
 mod shared;
 mod slot;
 mod slots;
-mod spare;
 mod state;
 mod stream_wait_queue;
 mod sweep;
 mod unlocked;
 
-pub(crate) use decompression::Reader;
+pub(crate) use buffer_pool::{put as put_buffer, take as take_buffer};
+pub(crate) use decompression::DecompressionReader;
 pub(crate) use driver::{Driver, Endpoint};
 pub(crate) use http1_state::{Http1Command, Http1InFlight};
 pub(crate) use inbox::Inbox;
 pub(crate) use incoming::LocalRequests;
-pub use incoming::{Incoming, Lent};
+pub use incoming::{Incoming, LentMessage};
 pub use keepalive::{Keepalive, KeepalivePolicy};
 pub(crate) use keepalive::{KeepaliveCheck, KeepaliveState, end_silent};
-pub(crate) use outgoing::{Outgoing, Single, keep_scratch, take_scratch};
+pub(crate) use outgoing::{Outgoing, Single, put_encode_buffer, take_encode_buffer};
 pub use pack::{Pack, Source};
 pub use raw_body::RawBody;
 pub(crate) use raw_body::RawReader;
-pub use request_share::RequestShare;
+pub use request_accounting::RequestAccounting;
 pub(crate) use send_loop::{SendLoop, SendOutcome, fit};
 pub(crate) use shared::{CallPosition, Connection};
 pub(crate) use slot::{End, OnEnd, ServerCall, Slot, SlotKey, WakesOn};
-pub(crate) use spare::{keep as keep_spare, take as take_spare};
 pub(crate) use state::{OPENED_UNSENT_MAX, State, TIMED_EACH_MAX};
-pub(crate) use stream_wait_queue::{Gate, StreamWaitQueue};
-pub(crate) use unlocked::{NeedsClone, PolledTask, look};
+pub(crate) use stream_wait_queue::{StreamAdmission, StreamWaitQueue};
+pub(crate) use unlocked::{NeedsClone, PolledTask, poll_with_waker};

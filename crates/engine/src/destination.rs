@@ -20,7 +20,7 @@ pub(crate) struct Destination {
 
 /// User settings of a destination besides the target.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wanted<'a> {
+pub(crate) struct DestinationSettings<'a> {
     pub(crate) authority: Option<&'a str>,
     /// The application's `user-agent` part.
     pub(crate) user_agent: &'a str,
@@ -29,17 +29,17 @@ pub(crate) struct Wanted<'a> {
 }
 
 impl Destination {
-    pub(crate) fn new(target: &str, wanted: Wanted<'_>) -> Result<Self, ConnectError> {
+    pub(crate) fn new(target: &str, settings: DestinationSettings<'_>) -> Result<Self, ConnectError> {
         let target = Target::parse(target)?;
         #[cfg(feature = "tls")]
         let (tls, tls_name) = {
-            let config = tls_for(&target, wanted.tls)?;
+            let config = tls_for(&target, settings.tls)?;
             let name = config.as_ref().and_then(|tls| tls.name().map(str::to_owned));
             (config, name)
         };
         #[cfg(not(feature = "tls"))]
         let tls_name = no_tls_for(&target)?;
-        let authority = wanted.authority.map(str::to_owned).or(tls_name);
+        let authority = settings.authority.map(str::to_owned).or(tls_name);
         let authority = authority.unwrap_or_else(|| target.authority());
         #[cfg(feature = "tls")]
         let tls = tls.map(|tls| tls.prepare(host_of(&authority))).transpose()?;
@@ -55,7 +55,7 @@ impl Destination {
             target,
             scheme,
             authority,
-            user_agent: user_agent::for_application(wanted.user_agent)?,
+            user_agent: user_agent::for_application(settings.user_agent)?,
             #[cfg(feature = "tls")]
             tls,
         })
@@ -95,14 +95,17 @@ pub enum ConnectError {
 
 /// Returns the TLS settings of connections to `target`, or `None` for plaintext.
 #[cfg(feature = "tls")]
-fn tls_for(target: &Target, asked: Option<&ClientTlsConfig>) -> Result<Option<ClientTlsConfig>, TargetError> {
-    match (target.security(), asked) {
-        (Security::Tls, asked) => Ok(Some(asked.cloned().unwrap_or_default())),
+fn tls_for(
+    target: &Target,
+    configured: Option<&ClientTlsConfig>,
+) -> Result<Option<ClientTlsConfig>, TargetError> {
+    match (target.security(), configured) {
+        (Security::Tls, configured) => Ok(Some(configured.cloned().unwrap_or_default())),
         (Security::Plain, Some(_)) => Err(TargetError::new(
             target,
             "http:// does not use TLS, but the channel has TLS settings; use https://",
         )),
-        (Security::Plain | Security::Unsaid, asked) => Ok(asked.cloned()),
+        (Security::Plain | Security::Unspecified, configured) => Ok(configured.cloned()),
     }
 }
 
@@ -110,7 +113,7 @@ fn tls_for(target: &Target, asked: Option<&ClientTlsConfig>) -> Result<Option<Cl
 fn no_tls_for(target: &Target) -> Result<Option<String>, TargetError> {
     match target.security() {
         Security::Tls => Err(TargetError::new(target, "TLS is not compiled in; enable the feature `tls`")),
-        Security::Plain | Security::Unsaid => Ok(None),
+        Security::Plain | Security::Unspecified => Ok(None),
     }
 }
 

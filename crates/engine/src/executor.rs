@@ -38,7 +38,7 @@ pub(crate) struct Executor {
     /// Start of the next search for a thread.
     next: AtomicUsize,
     /// The threads hold receivers. They end when the value becomes true or the sender is dropped.
-    ending: watch::Sender<bool>,
+    shutdown: watch::Sender<bool>,
     running: watch::Receiver<usize>,
 }
 
@@ -51,7 +51,7 @@ struct Worker {
 
 /// A place on a thread for a long-lived task such as a connection.
 #[derive(Debug)]
-pub(crate) struct Seat {
+pub(crate) struct ThreadSlot {
     pub(crate) runtime: Handle,
     /// The processor that the thread is pinned to.
     pub(crate) cpu: Option<usize>,
@@ -76,39 +76,39 @@ impl ExecutorOptions {
 
 impl Executor {
     fn start(name: &'static str, count: usize, cpus: &[usize]) -> Result<Self, ExecutorError> {
-        let ending = watch::Sender::new(false);
+        let shutdown = watch::Sender::new(false);
         let (alive, running) = watch::channel(0);
         let alive = Arc::new(alive);
         let start = |index: usize| {
             let cpu = (!cpus.is_empty()).then(|| cpus[index % cpus.len()]);
-            let (told, hear) = mpsc::sync_channel(1);
-            let (ending, alive) = (ending.subscribe(), Alive::new(&alive));
+            let (started, receiver) = mpsc::sync_channel(1);
+            let (shutdown, alive) = (shutdown.subscribe(), RunningThread::new(&alive));
             thread::Builder::new()
                 .name(format!("{name}-{index}"))
-                .spawn(move || run(index, cpu, &told, ending, alive))
+                .spawn(move || run(index, cpu, &started, shutdown, alive))
                 .map_err(|source| ExecutorError::Start { index, source })?;
-            let gone = || ExecutorError::Start { index, source: io::Error::other("it panicked") };
-            let runtime = hear.recv().map_err(|_| gone())??;
+            let panicked = || ExecutorError::Start { index, source: io::Error::other("it panicked") };
+            let runtime = receiver.recv().map_err(|_| panicked())??;
             Ok(Worker { runtime, cpu, load: Arc::default() })
         };
         let threads = (0..count).map(start).collect::<Result<_, _>>()?;
-        Ok(Self { threads, next: AtomicUsize::new(0), ending, running })
+        Ok(Self { threads, next: AtomicUsize::new(0), shutdown, running })
     }
 
     /// Reserves a place on the least loaded thread, round-robin among equals.
-    pub(crate) fn seat(&self) -> Seat {
+    pub(crate) fn reserve_slot(&self) -> ThreadSlot {
         let first = self.next.fetch_add(1, Ordering::Relaxed);
         let count = self.threads.len();
         let in_turn = (0..count).map(|step| &self.threads[first.wrapping_add(step) % count]);
         let worker = in_turn.min_by_key(|worker| worker.load.load(Ordering::Relaxed));
         let Worker { runtime, cpu, load } = worker.expect("at least one thread");
         load.fetch_add(1, Ordering::Relaxed);
-        Seat { runtime: runtime.clone(), cpu: *cpu, load: Arc::clone(load) }
+        ThreadSlot { runtime: runtime.clone(), cpu: *cpu, load: Arc::clone(load) }
     }
 
     /// Ends the threads and waits for them, except blocked ones.
     pub(crate) async fn end(&self) {
-        self.ending.send_replace(true);
+        self.shutdown.send_replace(true);
         let mut running = self.running.clone();
         let ended = running.wait_for(|&count| count == 0);
         // On timeout a handler blocks its thread, which ends when the handler returns.
@@ -116,7 +116,7 @@ impl Executor {
     }
 }
 
-impl Drop for Seat {
+impl Drop for ThreadSlot {
     fn drop(&mut self) {
         self.load.fetch_sub(1, Ordering::Relaxed);
     }
@@ -126,9 +126,9 @@ impl Drop for Seat {
 fn run(
     index: usize,
     cpu: Option<usize>,
-    told: &mpsc::SyncSender<Result<Handle, ExecutorError>>,
-    mut ending: watch::Receiver<bool>,
-    alive: Alive,
+    started: &mpsc::SyncSender<Result<Handle, ExecutorError>>,
+    mut shutdown: watch::Receiver<bool>,
+    alive: RunningThread,
 ) {
     let pinned = cpu.map_or(Ok(()), pin::pin_this_thread);
     let runtime = pinned.and_then(|()| {
@@ -137,11 +137,11 @@ fn run(
     });
     // The starter waits for each thread, so the channel has a receiver.
     match runtime {
-        Err(error) => drop(told.send(Err(error))),
+        Err(error) => drop(started.send(Err(error))),
         Ok(runtime) => {
-            drop(told.send(Ok(runtime.handle().clone())));
+            drop(started.send(Ok(runtime.handle().clone())));
             // An error means that the executor was dropped.
-            let _ = runtime.block_on(ending.wait_for(|&is_ending| is_ending));
+            let _ = runtime.block_on(shutdown.wait_for(|&is_shutting_down| is_shutting_down));
             // Dropping it instead would wait for blocking work of handlers.
             runtime.shutdown_background();
         }
@@ -150,16 +150,16 @@ fn run(
 }
 
 /// Counts a running thread, even if it panics.
-struct Alive(Arc<watch::Sender<usize>>);
+struct RunningThread(Arc<watch::Sender<usize>>);
 
-impl Alive {
+impl RunningThread {
     fn new(count: &Arc<watch::Sender<usize>>) -> Self {
         count.send_modify(|count| *count += 1);
         Self(Arc::clone(count))
     }
 }
 
-impl Drop for Alive {
+impl Drop for RunningThread {
     fn drop(&mut self) {
         self.0.send_modify(|count| *count -= 1);
     }

@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_those_of_the_authors() {
+    fn hashes_match_reference_values() {
         let check = |bytes: &[u8], expected: u64| {
             let mut hasher = Fnv1a::default();
             hasher.write(bytes);

@@ -27,9 +27,9 @@
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! let channel = Channel::new("localhost:50051", ChannelConfig::default())?;
 //! let (metadata, name, options) = (HeaderMap::new(), Encoded(b"\x0a\x03Ada"), CallOptions::default());
-//! let mut reply = channel.unary(&SAY_HELLO, &metadata, &name, &options).await?;
-//! let len = reply.message().open()?.as_bytes().len();
-//! let metadata = reply.finish();
+//! let mut response = channel.unary(&SAY_HELLO, &metadata, &name, &options).await?;
+//! let len = response.message().open()?.as_bytes().len();
+//! let metadata = response.finish();
 //! println!("{len} bytes, with {metadata:?}");
 //! # Ok(()) }
 //! ```
@@ -85,7 +85,7 @@ mod per_thread;
 mod random;
 pub mod raw;
 mod registry;
-mod request_heads;
+mod request_headers;
 mod scheduler;
 pub mod server;
 mod server_address;
@@ -102,7 +102,9 @@ pub use byte_streams::ByteStreams;
 pub use calls::{Exchange, UnaryResponse};
 pub use chain::Chain;
 pub use channel::{Channel, ChannelConfig, LaneSnapshot};
-pub use connection::{Incoming, Keepalive, KeepalivePolicy, Lent, Pack, RawBody, RequestShare, Source};
+pub use connection::{
+    Incoming, Keepalive, KeepalivePolicy, LentMessage, Pack, RawBody, RequestAccounting, Source,
+};
 pub use connection_info::ConnectionInfo;
 pub use destination::ConnectError;
 pub use encode::Encode;

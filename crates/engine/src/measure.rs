@@ -5,7 +5,6 @@
 
 #[cfg(feature = "opentelemetry")]
 mod call;
-mod called;
 #[cfg(feature = "opentelemetry")]
 mod client;
 #[cfg(feature = "opentelemetry")]
@@ -24,12 +23,13 @@ mod server_trace;
 mod setup;
 #[cfg(feature = "opentelemetry")]
 mod span;
+mod span_source;
 #[cfg(feature = "opentelemetry")]
 mod traces;
 #[cfg(feature = "opentelemetry")]
-mod unbegun;
+mod unstarted_call;
 
-pub(crate) use called::Called;
+pub(crate) use span_source::SpanSource;
 
 #[cfg(feature = "opentelemetry")]
 pub use {metrics::Metrics, traces::Traces};
@@ -38,11 +38,11 @@ pub use {metrics::Metrics, traces::Traces};
 pub(crate) use {
     call::{CallMeasure, ServerMeasure},
     connection::{ChannelMeasure, ConnectionMeasure},
-    server_trace::{ServerTrace, ending_with},
+    server_trace::{ServerTrace, drop_with_status},
     setup::Setup,
 };
 
 #[cfg(not(feature = "opentelemetry"))]
 pub(crate) use noop::{
-    CallMeasure, ChannelMeasure, ConnectionMeasure, ServerMeasure, ServerTrace, Setup, ending_with,
+    CallMeasure, ChannelMeasure, ConnectionMeasure, ServerMeasure, ServerTrace, Setup, drop_with_status,
 };

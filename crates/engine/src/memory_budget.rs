@@ -23,14 +23,14 @@ const BURST_MAX: usize = 4 << 20;
 
 /// Buffered bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Held {
+pub(crate) struct BufferedBytes {
     /// Requests: received bytes that are not consumed, and decoded messages.
     pub(crate) requests: usize,
     /// Responses that peers have not received.
     pub(crate) responses: usize,
 }
 
-impl Held {
+impl BufferedBytes {
     pub(crate) fn all(self) -> usize {
         self.requests + self.responses
     }
@@ -46,7 +46,7 @@ impl Held {
     }
 }
 
-impl Add for Held {
+impl Add for BufferedBytes {
     type Output = Self;
 
     fn add(self, other: Self) -> Self {
@@ -54,7 +54,7 @@ impl Add for Held {
     }
 }
 
-impl Sub for Held {
+impl Sub for BufferedBytes {
     type Output = Self;
 
     fn sub(self, other: Self) -> Self {
@@ -70,7 +70,7 @@ impl Sub for Held {
 pub(crate) struct MemoryBudget {
     max: usize,
     /// Bytes charged in all.
-    held: AtomicUsize,
+    total: AtomicUsize,
     /// Bytes charged for responses.
     responses: AtomicUsize,
     /// Bytes charged for responses at which the burst is over: [`BURST_MAX`] more than the least since the sockets were
@@ -124,7 +124,7 @@ impl MemoryBudget {
     pub(crate) fn new(max: usize) -> Arc<Self> {
         Arc::new(Self {
             max,
-            held: AtomicUsize::new(0),
+            total: AtomicUsize::new(0),
             responses: AtomicUsize::new(0),
             burst_ends: AtomicUsize::new(BURST_MAX),
             has_waiters: AtomicBool::new(false),
@@ -145,7 +145,7 @@ impl MemoryBudget {
 
     #[inline]
     fn is_used_up(&self) -> bool {
-        self.held.load(Ordering::Relaxed) >= self.max && self.are_responses_many()
+        self.total.load(Ordering::Relaxed) >= self.max && self.are_responses_many()
     }
 
     #[inline]
@@ -156,7 +156,7 @@ impl MemoryBudget {
     /// Returns whether even the reserve is used up.
     #[cold]
     pub(crate) fn is_exhausted(&self) -> bool {
-        self.held.load(Ordering::Relaxed) >= self.max + self.max / RESERVE && self.are_responses_many()
+        self.total.load(Ordering::Relaxed) >= self.max + self.max / RESERVE && self.are_responses_many()
     }
 
     #[cold]
@@ -169,10 +169,10 @@ impl MemoryBudget {
         self.has_waiters.load(Ordering::Relaxed)
     }
 
-    /// Replaces the charge `charged` by that of `held`. Returns a waker to wake, outside of any lock.
+    /// Replaces the charge `charged` by that of `buffered`. Returns a waker to wake, outside of any lock.
     #[cold]
-    pub(crate) fn charge(&self, charged: &mut Held, held: Held) -> Option<Waker> {
-        let before = std::mem::replace(charged, held.charged());
+    pub(crate) fn charge(&self, charged: &mut BufferedBytes, buffered: BufferedBytes) -> Option<Waker> {
+        let before = std::mem::replace(charged, buffered.charged());
         let (more, less) = (*charged - before, before - *charged);
         if more.responses > 0 {
             self.responses.fetch_add(more.responses, Ordering::SeqCst);
@@ -180,24 +180,24 @@ impl MemoryBudget {
             let responses = self.responses.fetch_sub(less.responses, Ordering::SeqCst) - less.responses;
             self.burst_ends.fetch_min(responses + BURST_MAX, Ordering::SeqCst);
         }
-        let woken = self.move_held(more.all(), less.all());
+        let woken = self.adjust_total(more.all(), less.all());
         // A driver that polls busily does not wait here, so the next burst starts without a waiter.
         if woken.is_none() && self.is_burst_over() { self.lock().pacer.set() } else { woken }
     }
 
     /// Releases the charge of a connection that ends. Its responses took their time, so the burst goes on.
     #[cold]
-    pub(crate) fn release(&self, charged: &mut Held) -> Option<Waker> {
+    pub(crate) fn release(&self, charged: &mut BufferedBytes) -> Option<Waker> {
         let less = std::mem::take(charged);
         let lower = |ends: usize| Some(ends.saturating_sub(less.responses));
         let _ = self.burst_ends.fetch_update(Ordering::SeqCst, Ordering::SeqCst, lower);
         self.responses.fetch_sub(less.responses, Ordering::SeqCst);
-        self.move_held(0, less.all())
+        self.adjust_total(0, less.all())
     }
 
-    fn move_held(&self, more: usize, less: usize) -> Option<Waker> {
-        let before = self.held.fetch_add(more, Ordering::SeqCst);
-        self.held.fetch_sub(less, Ordering::SeqCst);
+    fn adjust_total(&self, more: usize, less: usize) -> Option<Waker> {
+        let before = self.total.fetch_add(more, Ordering::SeqCst);
+        self.total.fetch_sub(less, Ordering::SeqCst);
         if before < self.max && before + more >= self.max {
             return self.lock().reaper.set();
         }
@@ -224,7 +224,7 @@ impl MemoryBudget {
     /// Queues `waker` unless `turn` is queued already. Returns false if there is room.
     #[cold]
     pub(crate) fn wait(&self, turn: &mut Turn, waker: &Waker) -> bool {
-        let own = waker.clone();
+        let queued_waker = waker.clone();
         let mut waiters = self.lock();
         self.has_waiters.store(true, Ordering::SeqCst);
         // Pairs with `charge`, which gives room back and then loads the flag: one of both sees the other's write.
@@ -233,17 +233,17 @@ impl MemoryBudget {
             self.has_waiters.store(!waiters.for_room.is_empty(), Ordering::SeqCst);
             return false;
         }
-        let own = match turn.0 {
-            Some(number) if number >= waiters.served => Some(own),
+        let queued_waker = match turn.0 {
+            Some(number) if number >= waiters.served => Some(queued_waker),
             _ => {
                 turn.0 = Some(waiters.served + waiters.for_room.len() as u64);
-                waiters.for_room.push_back(own);
+                waiters.for_room.push_back(queued_waker);
                 None
             }
         };
         let woken = if self.is_used_up() { waiters.reaper.set() } else { waiters.pacer.set() };
         drop(waiters);
-        drop(own);
+        drop(queued_waker);
         if let Some(woken) = woken {
             woken.wake();
         }
@@ -278,39 +278,39 @@ mod tests {
 
     const MEBIBYTE: usize = 1 << 20;
 
-    fn responses(bytes: usize) -> Held {
-        Held { responses: bytes, ..Held::default() }
+    fn responses(bytes: usize) -> BufferedBytes {
+        BufferedBytes { responses: bytes, ..BufferedBytes::default() }
     }
 
     #[test]
-    fn what_is_less_than_a_step_is_not_charged() {
+    fn less_than_a_step_is_not_charged() {
         let budget = MemoryBudget::new(MEBIBYTE);
-        let mut charged = Held::default();
+        let mut charged = BufferedBytes::default();
         assert!(!responses(STEP - 1).differs(charged) && responses(STEP).differs(charged));
         budget.charge(&mut charged, responses(STEP + 1));
-        assert_eq!((charged, budget.held.load(Ordering::Relaxed)), (responses(STEP), STEP));
-        budget.charge(&mut charged, Held::default());
-        assert_eq!((charged, budget.held.load(Ordering::Relaxed)), (Held::default(), 0));
+        assert_eq!((charged, budget.total.load(Ordering::Relaxed)), (responses(STEP), STEP));
+        budget.charge(&mut charged, BufferedBytes::default());
+        assert_eq!((charged, budget.total.load(Ordering::Relaxed)), (BufferedBytes::default(), 0));
     }
 
     #[test]
-    fn it_is_full_of_responses_and_never_of_requests() {
-        let check = |held: Held, is_full: bool, is_exhausted: bool| {
+    fn budget_is_full_of_responses_never_of_requests() {
+        let check = |buffered: BufferedBytes, is_full: bool, is_exhausted: bool| {
             let budget = MemoryBudget::new(MEBIBYTE);
-            budget.charge(&mut Held::default(), held);
-            assert_eq!((budget.is_full(), budget.is_exhausted()), (is_full, is_exhausted), "{held:?}");
+            budget.charge(&mut BufferedBytes::default(), buffered);
+            assert_eq!((budget.is_full(), budget.is_exhausted()), (is_full, is_exhausted), "{buffered:?}");
         };
         check(responses(MEBIBYTE - 1), false, false);
         check(responses(MEBIBYTE), true, false);
         check(responses(MEBIBYTE + MEBIBYTE / 8), true, true);
-        check(Held { requests: 9 * MEBIBYTE, responses: MEBIBYTE / 8 }, false, false);
-        check(Held { requests: 9 * MEBIBYTE, responses: MEBIBYTE / 4 }, true, true);
+        check(BufferedBytes { requests: 9 * MEBIBYTE, responses: MEBIBYTE / 8 }, false, false);
+        check(BufferedBytes { requests: 9 * MEBIBYTE, responses: MEBIBYTE / 4 }, true, true);
     }
 
     #[test]
     fn waiter_is_woken_once_when_there_is_room() {
         let budget = MemoryBudget::new(MEBIBYTE);
-        let (mut charged, mut turn) = (Held::default(), Turn::default());
+        let (mut charged, mut turn) = (BufferedBytes::default(), Turn::default());
         assert!(!budget.wait(&mut turn, Waker::noop()), "there is room");
         assert!(!budget.is_waited_for());
         budget.charge(&mut charged, responses(2 * MEBIBYTE));
@@ -329,7 +329,7 @@ mod tests {
     fn waiters_are_woken_one_at_a_time() {
         let budget = MemoryBudget::new(MEBIBYTE);
         let cx = Context::from_waker(Waker::noop());
-        let mut charged = Held::default();
+        let mut charged = BufferedBytes::default();
         let mut turns = [Turn::default(); 2];
         budget.charge(&mut charged, responses(2 * MEBIBYTE));
         assert!(turns.iter_mut().all(|turn| budget.wait(turn, Waker::noop())));
@@ -341,10 +341,10 @@ mod tests {
     }
 
     #[test]
-    fn burst_of_responses_ends_until_the_sockets_were_polled() {
+    fn burst_of_responses_ends_until_sockets_are_polled() {
         let budget = MemoryBudget::new(100 * MEBIBYTE);
         let cx = Context::from_waker(Waker::noop());
-        let (mut charged, mut turn) = (Held::default(), Turn::default());
+        let (mut charged, mut turn) = (BufferedBytes::default(), Turn::default());
         budget.charge(&mut charged, responses(50 * MEBIBYTE));
         assert!(budget.poll_paced(&cx).is_ready());
         budget.start_burst();
@@ -364,7 +364,7 @@ mod tests {
     #[test]
     fn connections_that_end_do_not_lengthen_the_burst() {
         let budget = MemoryBudget::new(100 * MEBIBYTE);
-        let [mut first, mut second, mut third] = [Held::default(); 3];
+        let [mut first, mut second, mut third] = [BufferedBytes::default(); 3];
         budget.charge(&mut first, responses(20 * MEBIBYTE));
         budget.start_burst();
         budget.charge(&mut second, responses(BURST_MAX - STEP));
@@ -380,10 +380,10 @@ mod tests {
     }
 
     #[test]
-    fn the_reaper_is_called_when_the_budget_is_reached_and_when_somebody_waits() {
+    fn reaper_is_called_when_budget_is_reached_or_somebody_waits() {
         let budget = MemoryBudget::new(MEBIBYTE);
         let cx = Context::from_waker(Waker::noop());
-        let (mut charged, mut turn) = (Held::default(), Turn::default());
+        let (mut charged, mut turn) = (BufferedBytes::default(), Turn::default());
         assert!(budget.poll_pressed(&cx).is_pending());
         budget.charge(&mut charged, responses(MEBIBYTE));
         assert!(budget.poll_pressed(&cx).is_ready() && budget.poll_pressed(&cx).is_pending());

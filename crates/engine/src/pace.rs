@@ -45,11 +45,11 @@ mod tests {
     /// Returns after how many seconds, up to two hours, a peer that receives `len` bytes every `period` seconds times
     /// out.
     fn cut_after(len: u64, period: u64) -> Option<u64> {
-        let began = Instant::now();
+        let started_at = Instant::now();
         let mut pace = Pace::default();
-        pace.waits(began);
+        pace.waits(started_at);
         (1..7200 / period).map(|nth| nth * period).find(|at| {
-            let now = began + Duration::from_secs(*at);
+            let now = started_at + Duration::from_secs(*at);
             let is_over = pace.ends(GRACE).is_some_and(|ends| ends <= now);
             pace.took(len, now);
             pace.waits(now);
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn trickles_are_cut_and_slow_peers_are_not() {
+    fn trickling_peer_is_cut_off_and_slow_peer_is_not() {
         assert_eq!(cut_after(0, 1), Some(60));
         assert_eq!(cut_after(1, 10), Some(60));
         assert_eq!(cut_after(512, 1), Some(119), "half the rate, twice the time");
@@ -69,11 +69,11 @@ mod tests {
 
     #[test]
     fn no_rate_is_demanded_while_nothing_waits() {
-        let began = Instant::now();
+        let started_at = Instant::now();
         let mut pace = Pace::default();
         assert_eq!(pace.ends(GRACE), None);
-        pace.waits(began);
-        pace.took(1, began + Duration::from_secs(59));
+        pace.waits(started_at);
+        pace.took(1, started_at + Duration::from_secs(59));
         assert_eq!(pace.ends(GRACE), None, "all was taken");
     }
 }

@@ -26,14 +26,14 @@ pub(crate) fn thread_number() -> u32 {
 
 /// One `T` per thread. With many more threads than processors, some threads share one.
 pub(crate) struct PerThread<T> {
-    places: Box<[Apart<T>]>,
+    slots: Box<[CacheAligned<T>]>,
 }
 
 /// Padded to cache lines of its own. Processors fetch them in pairs.
 #[repr(align(128))]
-struct Apart<T>(T);
+struct CacheAligned<T>(T);
 
-const PLACES_MAX: usize = 64;
+const SLOTS_MAX: usize = 64;
 
 /// Returns the machine's online processors where the system reports them, since this thread alone may be pinned to one.
 fn processors() -> usize {
@@ -54,19 +54,19 @@ fn processors() -> usize {
 impl<T> PerThread<T> {
     pub(crate) fn new(make: impl Fn() -> T) -> Self {
         // Cached, because the query reads files.
-        static PLACES: OnceLock<usize> = OnceLock::new();
-        let places = *PLACES.get_or_init(|| processors().next_power_of_two().min(PLACES_MAX));
-        Self { places: (0..places).map(|_| Apart(make())).collect() }
+        static SLOTS: OnceLock<usize> = OnceLock::new();
+        let slots = *SLOTS.get_or_init(|| processors().next_power_of_two().min(SLOTS_MAX));
+        Self { slots: (0..slots).map(|_| CacheAligned(make())).collect() }
     }
 
     /// Returns this thread's value.
     #[inline]
-    pub(crate) fn own(&self) -> &T {
-        &self.places[thread_number() as usize & (self.places.len() - 1)].0
+    pub(crate) fn current(&self) -> &T {
+        &self.slots[thread_number() as usize & (self.slots.len() - 1)].0
     }
 
     pub(crate) fn all(&self) -> impl Iterator<Item = &T> {
-        self.places.iter().map(|place| &place.0)
+        self.slots.iter().map(|slot| &slot.0)
     }
 }
 
@@ -81,16 +81,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_thread_keeps_its_number_and_its_place() {
+    fn thread_keeps_its_number_and_slot() {
         let counts = PerThread::<AtomicU32>::default();
-        let own = || {
-            counts.own().fetch_add(1, Ordering::Relaxed);
-            assert!(std::ptr::eq(counts.own(), counts.own()));
+        let count = || {
+            counts.current().fetch_add(1, Ordering::Relaxed);
+            assert!(std::ptr::eq(counts.current(), counts.current()));
             assert_eq!(thread_number(), thread_number());
             thread_number()
         };
         let numbers = std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..8).map(|_| scope.spawn(own)).collect();
+            let threads: Vec<_> = (0..8).map(|_| scope.spawn(count)).collect();
             threads.into_iter().map(|thread| thread.join().unwrap()).collect::<std::collections::HashSet<_>>()
         });
         assert_eq!(numbers.len(), 8);

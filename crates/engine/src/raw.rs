@@ -70,7 +70,7 @@ pub trait OutgoingBody: http_body::Body<Data = Bytes> + Unpin + Send + 'static {
 
     /// Returns the whole body if it is a single piece that is available, and leaves it empty. Other bodies return
     /// `None` and are polled for frames.
-    fn take_whole(&mut self) -> Option<(Bytes, Trailers)> {
+    fn take_complete(&mut self) -> Option<(Bytes, Trailers)> {
         None
     }
 }
@@ -99,34 +99,34 @@ impl Encode for Piece {
 
 /// The available beginning of a body.
 pub(crate) enum Front {
-    Whole(Bytes, Trailers),
+    Complete(Bytes, Trailers),
     /// More may follow these pieces.
-    Begun([Option<Bytes>; 2]),
+    Started([Option<Bytes>; 2]),
 }
 
 impl Front {
     /// Polls a body for its first piece and its end.
     pub(crate) fn of<B: OutgoingBody>(body: &mut B, cx: &mut Context<'_>) -> Result<Self, Status> {
-        if let Some((bytes, trailers)) = body.take_whole() {
-            return Ok(Self::Whole(bytes, trailers));
+        if let Some((bytes, trailers)) = body.take_complete() {
+            return Ok(Self::Complete(bytes, trailers));
         }
         let mut pieces = [None, None];
         for piece in &mut pieces {
             match Pin::new(&mut *body).poll_frame(cx) {
-                Poll::Pending => return Ok(Self::Begun(pieces)),
+                Poll::Pending => return Ok(Self::Started(pieces)),
                 Poll::Ready(None) => break,
                 Poll::Ready(Some(frame)) => match of_frame(frame.map_err(B::status)?) {
                     Ok(bytes) => *piece = Some(bytes),
                     Err(trailers) => {
                         let [bytes, _] = pieces;
-                        return Ok(Self::Whole(bytes.unwrap_or_default(), trailers));
+                        return Ok(Self::Complete(bytes.unwrap_or_default(), trailers));
                     }
                 },
             }
         }
         match pieces {
-            [bytes, None] => Ok(Self::Whole(bytes.unwrap_or_default(), Trailers::None)),
-            pieces => Ok(Self::Begun(pieces)),
+            [bytes, None] => Ok(Self::Complete(bytes.unwrap_or_default(), Trailers::None)),
+            pieces => Ok(Self::Started(pieces)),
         }
     }
 }
@@ -200,11 +200,11 @@ impl Trailers {
     }
 
     /// Returns the code of a call with these trailers, given the HTTP status and fields of its headers.
-    pub(crate) fn code(&self, status: u16, head: &HeaderMap) -> Code {
+    pub(crate) fn code(&self, status: u16, headers: &HeaderMap) -> Code {
         let stated = match self {
             Self::GrpcOk => return Code::Ok,
-            Self::None => head.get(GRPC_STATUS),
-            Self::Fields(fields) => fields.get(GRPC_STATUS).or_else(|| head.get(GRPC_STATUS)),
+            Self::None => headers.get(GRPC_STATUS),
+            Self::Fields(fields) => fields.get(GRPC_STATUS).or_else(|| headers.get(GRPC_STATUS)),
         };
         match stated {
             Some(stated) => stated_status(stated.as_bytes(), b"").0,
@@ -229,7 +229,7 @@ pub(crate) fn is_grpc(headers: &HeaderMap) -> bool {
 }
 
 /// Appends response headers.
-pub(crate) fn emit_head(
+pub(crate) fn emit_headers(
     status: StatusCode,
     headers: &HeaderMap,
     size_max: usize,
@@ -246,6 +246,6 @@ pub(crate) fn emit_trailers(
     size_max: usize,
     fields: &mut FieldList,
 ) -> Result<(), MetadataTooLarge> {
-    let is_of_heads = |name: &str| matches!(name, "te" | "content-length" | "content-type" | "trailer");
-    metadata::emit_raw(trailers, is_of_heads, size_max, fields)
+    let is_header_only = |name: &str| matches!(name, "te" | "content-length" | "content-type" | "trailer");
+    metadata::emit_raw(trailers, is_header_only, size_max, fields)
 }

@@ -91,10 +91,10 @@ impl Code {
 ///
 /// Boxed to keep results small.
 #[derive(Clone)]
-pub struct Status(Box<Stated>);
+pub struct Status(Box<StatusData>);
 
 #[derive(Clone)]
-struct Stated {
+struct StatusData {
     parts: StatusParts,
     /// Made on this side of the call, and still without the call's context.
     is_local: bool,
@@ -157,9 +157,9 @@ impl Status {
     /// Prepends the metadata of the response headers: a failure has one place for headers and trailers.
     #[cold]
     #[must_use]
-    pub fn behind(mut self, head: &HeaderMap) -> Self {
-        if !head.is_empty() {
-            let mut all = head.clone();
+    pub fn prepend_metadata(mut self, headers: &HeaderMap) -> Self {
+        if !headers.is_empty() {
+            let mut all = headers.clone();
             for (name, value) in &self.0.parts.metadata {
                 all.append(name, value.clone());
             }
@@ -199,8 +199,8 @@ impl Status {
 
     /// Creates a DEADLINE_EXCEEDED status that names the incomplete step.
     #[cold]
-    pub(crate) fn too_late(what: impl fmt::Display) -> Self {
-        Self::local(Code::DeadlineExceeded, format!("deadline exceeded: {what}"))
+    pub(crate) fn deadline_exceeded_at(step: impl fmt::Display) -> Self {
+        Self::local(Code::DeadlineExceeded, format!("deadline exceeded: {step}"))
     }
 
     /// Returns whether it was made on this side and has no call context yet.
@@ -210,7 +210,7 @@ impl Status {
 
     /// Appends `more` to the message.
     #[cold]
-    pub(crate) fn and(mut self, more: Option<impl fmt::Display>) -> Self {
+    pub(crate) fn with_detail(mut self, more: Option<impl fmt::Display>) -> Self {
         if let Some(more) = more {
             self.0.parts.message = format!("{}; {more}", self.message()).into();
         }
@@ -219,7 +219,7 @@ impl Status {
 
     /// Appends the call's context to the message, if the status was made on this side and has none yet.
     #[cold]
-    pub(crate) fn of_call(mut self, call: impl fmt::Display) -> Self {
+    pub(crate) fn with_call_context(mut self, call: impl fmt::Display) -> Self {
         if std::mem::take(&mut self.0.is_local) {
             self.0.parts.message = format!("{} [{call}]", self.message()).into();
         }
@@ -230,7 +230,7 @@ impl Status {
     /// resets the stream. The reset may reach the client before the client's timer fires, although nothing cancelled
     /// the call.
     #[cold]
-    pub(crate) fn of_call_until(self, deadline: Instant) -> Self {
+    pub(crate) fn cancelled_by_deadline(self, deadline: Instant) -> Self {
         if self.code() == Code::Cancelled && Instant::now() >= deadline {
             Self::deadline_exceeded()
         } else {
@@ -245,7 +245,7 @@ impl Status {
 
 impl From<StatusParts> for Status {
     fn from(parts: StatusParts) -> Self {
-        Self(Box::new(Stated { parts, is_local: false }))
+        Self(Box::new(StatusData { parts, is_local: false }))
     }
 }
 

@@ -33,7 +33,7 @@ pub mod testing;
 pub use rustls;
 pub use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-pub(crate) use buffers::Held;
+pub(crate) use buffers::BufferMemory;
 pub(crate) use client::ClientTls;
 pub use client::ClientTlsConfig;
 pub use error::TlsError;

@@ -3,11 +3,12 @@
 pub use crate::grpc::code::from_http_status;
 pub use crate::grpc::codec::{more_than_one_message, no_message};
 pub use crate::grpc::metadata::{
-    MetadataTooLarge, SENT_SIZE_MAX as METADATA_SIZE_MAX, is_written_by_transport, receive_foreign,
+    MetadataTooLarge, SENT_SIZE_MAX as METADATA_SIZE_MAX, is_written_by_transport,
+    receive_from_other_protocol,
 };
 pub use crate::grpc::request::{Refusal, emit as emit_request, receive as receive_request};
 pub use crate::grpc::response::{
-    ResponseHead, emit_head as emit_response, receive_head as receive_response, receive_trailers,
+    ResponseHeaders, emit_headers as emit_response, receive_headers as receive_response, receive_trailers,
     receive_trailers_only,
 };
-pub use crate::grpc::status::emit as emit_ending;
+pub use crate::grpc::status::emit as emit_trailers;

@@ -41,13 +41,13 @@ mod tests {
     #[test]
     fn short_strings_do_not_collide() {
         for len in 0..=COLLISION_FREE_LEN {
-            let mut seen = HashMap::new();
+            let mut by_hash = HashMap::new();
             for (one, other) in (0..len).map(|one| (one, len - 1)) {
                 for octets in 0..=u16::MAX {
                     let mut bytes = vec![b'a'; len];
                     [bytes[one], bytes[other]] = octets.to_be_bytes();
                     let hash = hash(2, &bytes);
-                    assert_eq!(*seen.entry(hash).or_insert_with(|| bytes.clone()), bytes);
+                    assert_eq!(*by_hash.entry(hash).or_insert_with(|| bytes.clone()), bytes);
                 }
             }
         }

@@ -240,9 +240,9 @@ impl Sending {
             return Some(self.emit_headers(stream.id, block.as_block(), stream.ends_now()));
         }
         let frame_len_max = self.peer.data_len_max(!self.ready.has_next(true));
-        let wanted = stream.queue.bytes().min(frame_len_max).min(stream.send_window.available());
-        let len_max = wanted.min(self.window.available());
-        if len_max == 0 && wanted > 0 {
+        let sendable = stream.queue.bytes().min(frame_len_max).min(stream.send_window.available());
+        let len_max = sendable.min(self.window.available());
+        if len_max == 0 && sendable > 0 {
             self.ready.block(key, stream);
             return None;
         }

@@ -111,7 +111,7 @@ pub(super) struct Model {
 #[derive(Debug, Default)]
 struct Lane {
     state: LaneState,
-    gone: bool,
+    is_closed: bool,
     in_flight: usize,
     client: LaneEnd,
     server: LaneEnd,
@@ -241,9 +241,9 @@ impl Model {
     /// Closes a lane: it accepts no more calls, and is gone after its last one.
     pub(super) fn close(&mut self, id: u64) {
         let lane = &mut self.lanes[id as usize];
-        assert!(!lane.gone && lane.state != LaneState::Draining, "lane {id} was closed already");
+        assert!(!lane.is_closed && lane.state != LaneState::Draining, "lane {id} was closed already");
         lane.state = LaneState::Draining;
-        lane.gone = lane.in_flight == 0;
+        lane.is_closed = lane.in_flight == 0;
         self.ready.retain(|&ready| ready != id as usize);
         assert!(!self.ready.is_empty(), "the last lane was closed");
     }
@@ -278,26 +278,28 @@ impl Model {
         let now = self.now_ns;
         self.take_responses(0, 0);
         let mut untaken = std::mem::take(&mut self.untaken_ns);
-        let lanes = self.lanes.iter_mut().enumerate().filter(|(_, lane)| !lane.gone).map(|(id, lane)| {
-            lane.count(now);
-            lane.count_blocked(now);
-            let mut counters = std::mem::take(&mut lane.sample);
-            counters.in_flight_ns += std::mem::take(&mut untaken);
-            let write_delay = counters.write_delay_ns.checked_div(u128::from(counters.written)).unwrap_or(0);
-            LaneSample {
-                id: id as u64,
-                state: lane.state,
-                busy: Duration::from_nanos(counters.busy_ns),
-                completed: counters.completed,
-                in_flight: lane.in_flight,
-                in_flight_mean: counters.in_flight_ns as f64 / interval.as_nanos() as f64,
-                write_delay: Duration::from_nanos(write_delay as u64),
-                flow_blocked: Duration::from_nanos(counters.blocked_ns),
-                contended: lane.lock.take_contended(),
-                round_trip: round_trip.filter(|_| lane.state != LaneState::Connecting),
-                ..LaneSample::default()
-            }
-        });
+        let lanes =
+            self.lanes.iter_mut().enumerate().filter(|(_, lane)| !lane.is_closed).map(|(id, lane)| {
+                lane.count(now);
+                lane.count_blocked(now);
+                let mut counters = std::mem::take(&mut lane.sample);
+                counters.in_flight_ns += std::mem::take(&mut untaken);
+                let write_delay =
+                    counters.write_delay_ns.checked_div(u128::from(counters.written)).unwrap_or(0);
+                LaneSample {
+                    id: id as u64,
+                    state: lane.state,
+                    busy: Duration::from_nanos(counters.busy_ns),
+                    completed: counters.completed,
+                    in_flight: lane.in_flight,
+                    in_flight_mean: counters.in_flight_ns as f64 / interval.as_nanos() as f64,
+                    write_delay: Duration::from_nanos(write_delay as u64),
+                    flow_blocked: Duration::from_nanos(counters.blocked_ns),
+                    contended: lane.lock.take_contended(),
+                    round_trip: round_trip.filter(|_| lane.state != LaneState::Connecting),
+                    ..LaneSample::default()
+                }
+            });
         let mut samples = Samples { interval, lanes: lanes.collect() };
         distribute_waiting(self.waiting_for_stream, &mut samples.lanes);
         samples
@@ -431,7 +433,7 @@ impl Model {
         lane_state.in_flight -= ended;
         lane_state.sample.completed += ended as u64;
         lane_state.count(self.now_ns);
-        lane_state.gone = lane_state.state == LaneState::Draining && lane_state.in_flight == 0;
+        lane_state.is_closed = lane_state.state == LaneState::Draining && lane_state.in_flight == 0;
         lane_state.client.scheduled = false;
         if lane_state.client.arrived > 0 || (lane_state.output > 0 && !lane_state.is_blocked()) {
             schedule(&mut lane_state.client, &mut self.client, lane);
@@ -495,10 +497,10 @@ impl Model {
     }
 
     /// Counts calls that wait for their callers to run. Calls of an open loop have no waiting caller.
-    fn take_responses(&mut self, answered: usize, claimed: usize) {
+    fn take_responses(&mut self, responses: usize, claimed: usize) {
         self.untaken_ns += (self.now_ns - self.untaken_counted_ns) * self.untaken as u64;
         self.untaken_counted_ns = self.now_ns;
-        self.untaken = (self.untaken + answered).saturating_sub(claimed);
+        self.untaken = (self.untaken + responses).saturating_sub(claimed);
     }
 
     fn respond(&mut self, lane: u16) {

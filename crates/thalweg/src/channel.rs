@@ -267,7 +267,7 @@ impl<R: Source + Send + 'static> Begun<R> {
     ) -> Result<(Res, http::HeaderMap), Status> {
         let outcome = match self {
             Self::Grpc(exchange) => {
-                exchange.only_response(codec::decode).await.map_err(|status| status.behind(&head))
+                exchange.only_response(codec::decode).await.map_err(|status| status.prepend_metadata(&head))
             }
             #[cfg(feature = "web")]
             Self::Web(responses) => web_channel::only_response(responses, &head).await,

@@ -142,8 +142,8 @@ pub(crate) fn decode_only<M: Message>(mut envelope: Envelope<'_>) -> Result<M, e
 #[inline]
 pub(crate) fn decode<M: Message>(payload: Payload<'_>) -> Result<M, engine::Status> {
     let decoded = match payload {
-        Payload::Lent(bytes) => M::decode(bytes),
-        Payload::Kept(bytes) => M::decode_owned(bytes),
+        Payload::Borrowed(bytes) => M::decode(bytes),
+        Payload::Owned(bytes) => M::decode_owned(bytes),
     };
     decoded.map_err(|error| undecodable(&error))
 }
@@ -152,8 +152,8 @@ pub(crate) fn decode<M: Message>(payload: Payload<'_>) -> Result<M, engine::Stat
 #[inline]
 pub(crate) fn decode_into<M: Message>(payload: Payload<'_>, message: &mut M) -> Result<(), engine::Status> {
     let decoded = match payload {
-        Payload::Lent(bytes) => message.decode_into(bytes),
-        Payload::Kept(bytes) => message.decode_owned_into(bytes),
+        Payload::Borrowed(bytes) => message.decode_into(bytes),
+        Payload::Owned(bytes) => message.decode_owned_into(bytes),
     };
     decoded.map_err(|error| undecodable(&error))
 }

@@ -292,7 +292,7 @@ impl<T: Message> Streaming<T> {
 
     /// Keeps the last message accounted for as long as its call runs.
     pub(crate) fn keep_taken(&self) {
-        self.incoming.keep_taken();
+        self.incoming.count_taken();
     }
 }
 
@@ -311,7 +311,7 @@ impl<T: Message> Streaming<T> {
                 Found::End => return Ok(None),
                 Found::Error(status) => return Err(status),
                 Found::Elsewhere => match poll_fn(|cx| self.poll_elsewhere(cx)).await {
-                    Some(message) => Ok(self.incoming.lend_kept(wire_of(message?))),
+                    Some(message) => Ok(self.incoming.lend_owned(wire_of(message?))),
                     None => return Ok(None),
                 },
             },

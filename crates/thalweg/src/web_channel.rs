@@ -84,7 +84,7 @@ pub(crate) async fn unary<Req: Message, Res: Message>(
     }
     let wire = wire_of(&codec::Owned(message));
     let response = client.unary(method, metadata.as_ref(), wire, &options).await.map_err(to_tonic)?;
-    let message = codec::decode(Payload::Kept(response.message)).map_err(to_tonic)?;
+    let message = codec::decode(Payload::Owned(response.message)).map_err(to_tonic)?;
     let mut metadata = response.metadata;
     metadata.extend(response.trailers);
     Ok(Response::from_parts(MetadataMap::from_headers(metadata), message, Extensions::default()))
@@ -112,7 +112,7 @@ pub(crate) async fn only_response<Res: Message>(
     head: &HeaderMap,
 ) -> Result<(Res, HeaderMap), engine::Status> {
     let (message, trailers) = responses.only(head).await?;
-    Ok((codec::decode(Payload::Kept(message))?, trailers))
+    Ok((codec::decode(Payload::Owned(message))?, trailers))
 }
 
 pub(crate) fn responses<Res: Message>(responses: Box<client::Responses>) -> Streaming<Res> {
@@ -149,7 +149,7 @@ impl<T: Message> Elsewhere<T> for Responses {
     fn poll_message(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<T, Status>>> {
         let Some(responses) = &mut self.0 else { return Poll::Ready(None) };
         Pin::new(&mut **responses).poll_next(cx).map(|message| {
-            let decoded = message?.and_then(|message| codec::decode(Payload::Kept(message)));
+            let decoded = message?.and_then(|message| codec::decode(Payload::Owned(message)));
             Some(decoded.map_err(|status| {
                 self.0 = None;
                 to_tonic(status)

@@ -82,7 +82,7 @@ impl Body {
     pub(crate) fn take_whole(&mut self) -> Option<(Bytes, Trailers)> {
         match &mut self.0 {
             Kind::Empty => Some((Bytes::new(), Trailers::None)),
-            Kind::Received(body) => body.take_whole(),
+            Kind::Received(body) => body.take_complete(),
             Kind::Begun(..) | Kind::Failed(_) | Kind::Other(_) => None,
             Kind::Whole(..) => match std::mem::take(&mut self.0) {
                 Kind::Whole(bytes, trailers) => Some((bytes, trailers)),
@@ -203,7 +203,7 @@ impl OutgoingBody for Body {
         to_engine(&error)
     }
 
-    fn take_whole(&mut self) -> Option<(Bytes, Trailers)> {
+    fn take_complete(&mut self) -> Option<(Bytes, Trailers)> {
         self.take_whole()
     }
 }
@@ -274,7 +274,7 @@ mod tests {
             [&[0][..], &len32, &vec![7; len]].concat()
         });
         let wire: Bytes = messages.collect();
-        let mut body = Body::from(RawBody::whole(wire.clone(), Trailers::GrpcOk));
+        let mut body = Body::from(RawBody::complete(wire.clone(), Trailers::GrpcOk));
         let mut cx = Context::from_waker(std::task::Waker::noop());
         let mut frames = Vec::new();
         while let Poll::Ready(Some(frame)) = Pin::new(&mut body).poll_frame(&mut cx) {

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use http_body_util::BodyExt as _;
 use thalweg_engine::raw::{OutgoingBody, Trailers};
-use thalweg_engine::{Code, RawBody, RequestShare, Status, compact};
+use thalweg_engine::{Code, RawBody, RequestAccounting, Status, compact};
 
 use crate::compression::too_large;
 use crate::http1::received_body::ReceivedBody;
@@ -44,7 +44,7 @@ impl Body {
     }
 
     pub(crate) fn with_trailers(bytes: Bytes, trailers: Trailers) -> Self {
-        RawBody::whole(bytes, trailers).into()
+        RawBody::complete(bytes, trailers).into()
     }
 
     /// Wraps any body. Its errors should be a [`Status`] or have one as a source; others become INTERNAL.
@@ -95,18 +95,18 @@ impl Body {
     /// Takes the whole body if it is complete, leaving an empty one.
     pub(crate) fn take_whole(&mut self) -> Option<(Bytes, Trailers)> {
         match &mut self.0 {
-            BodySource::Raw(body) => body.take_whole(),
+            BodySource::Raw(body) => body.take_complete(),
             BodySource::Timed(_) | BodySource::Http1(_) | BodySource::Other(_) => None,
         }
     }
 
     /// Returns the request's memory accounting. A small body that is complete counts as nothing.
-    pub(crate) fn memory_accounting(&self) -> RequestShare {
+    pub(crate) fn memory_accounting(&self) -> RequestAccounting {
         match &self.0 {
-            BodySource::Raw(body) => body.share(),
-            BodySource::Timed(body) => body.body().share(),
+            BodySource::Raw(body) => body.accounting(),
+            BodySource::Timed(body) => body.body().accounting(),
             BodySource::Http1(body) => body.memory_accounting(),
-            BodySource::Other(_) => RequestShare::default(),
+            BodySource::Other(_) => RequestAccounting::default(),
         }
     }
 
@@ -118,7 +118,7 @@ impl Body {
     pub(crate) async fn collect_bytes(
         mut self,
         size_max: usize,
-        accounting: &mut RequestShare,
+        accounting: &mut RequestAccounting,
     ) -> Result<Bytes, Status> {
         let declared = http_body::Body::size_hint(&self).lower();
         if let Some(size) = usize::try_from(declared).ok().filter(|size| *size > size_max) {
@@ -133,7 +133,7 @@ impl Body {
             if size > size_max {
                 return Err(too_large(size, size_max));
             }
-            accounting.hold(size);
+            accounting.set_bytes(size);
             if first.is_empty() && collected.is_empty() {
                 first = piece;
                 continue;
@@ -187,7 +187,7 @@ impl OutgoingBody for Body {
         error
     }
 
-    fn take_whole(&mut self) -> Option<(Bytes, Trailers)> {
+    fn take_complete(&mut self) -> Option<(Bytes, Trailers)> {
         self.take_whole()
     }
 }

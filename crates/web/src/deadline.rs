@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use bytes::Bytes;
-use thalweg_engine::{Code, RequestShare, Status};
+use thalweg_engine::{Code, RequestAccounting, Status};
 use tokio::time::{Instant, Sleep, sleep_until, timeout_at};
 
 use crate::body::Body;
@@ -36,7 +36,7 @@ impl Deadline {
         self,
         body: Body,
         size_max: usize,
-        accounting: &mut RequestShare,
+        accounting: &mut RequestAccounting,
     ) -> Result<Bytes, Status> {
         self.enforce("the request was not complete", async {
             let bytes = body.collect_bytes(size_max, accounting).await?;

@@ -59,7 +59,7 @@ fn is_read_by_protocol(name: &str) -> bool {
 
 /// Returns the metadata in `headers`.
 pub(crate) fn received(headers: &HeaderMap) -> Result<HeaderMap, Status> {
-    wire::receive_foreign(headers, is_read_by_protocol)
+    wire::receive_from_other_protocol(headers, is_read_by_protocol)
 }
 
 /// Returns the gRPC fields in `headers`, with the other protocol's content type replaced by gRPC's.

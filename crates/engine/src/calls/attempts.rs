@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use thalweg_http2::{self as http2, StreamId};
 
-use super::opening::{Refused, open_stream};
+use super::opening::{NotOpened, open_stream};
 use super::prepared::Prepared;
 use crate::call_context::Phase;
 use crate::connection::{Connection, Slot, SlotKey};
@@ -80,10 +80,10 @@ impl<'a> Attempts<'a> {
         &mut self,
         connection: &Arc<Connection>,
         slot: impl Fn(StreamId) -> Slot,
-    ) -> Result<SlotKey, Refused> {
+    ) -> Result<SlotKey, NotOpened> {
         let mut state = connection.lock();
-        let head = self.call.fields().block();
-        let open = |http2: &mut http2::Connection, key: SlotKey| http2.open(key.into(), head, false);
+        let headers = self.call.fields().block();
+        let open = |http2: &mut http2::Connection, key: SlotKey| http2.open(key.into(), headers, false);
         let key = open_stream(&mut state, &self.ticket, slot, open)?;
         state.notify_driver();
         drop(state);
@@ -105,20 +105,24 @@ impl<'a> Attempts<'a> {
         self.call.progress.note(phase);
     }
 
-    pub(super) fn refused(&mut self, refused: &Refused, connection: &Arc<Connection>) -> Result<(), Status> {
+    pub(super) fn refused(
+        &mut self,
+        refused: &NotOpened,
+        connection: &Arc<Connection>,
+    ) -> Result<(), Status> {
         match refused {
-            Refused::AtCapacity => {
+            NotOpened::AtCapacity => {
                 self.is_full = true;
                 return Ok(());
             }
-            Refused::HeadTooLarge { size, size_max } => {
+            NotOpened::HeadersTooLarge { size, size_max } => {
                 self.note(Phase::Unsent);
                 let peer = &connection.peer;
                 return Err(Status::resource_exhausted(format!(
                     "the call's metadata is too large: header list of {size} bytes, {peer} accepts {size_max}"
                 )));
             }
-            Refused::Closed => {}
+            NotOpened::Closed => {}
         }
         self.lanes.lost(connection);
         self.lanes_gone += 1;

@@ -11,25 +11,25 @@ use super::prepared::Prepared;
 use crate::call_context::Phase;
 use crate::channel::Channel;
 use crate::connection::{Connection, End, Incoming, RawReader, SendLoop, SendOutcome, Slot, SlotKey, Source};
-use crate::grpc::response::ResponseHead;
+use crate::grpc::response::ResponseHeaders;
 use crate::options::CallOptions;
 use crate::status::Status;
 
 /// Reader of a response.
 pub(super) trait ResponseReader {
     /// Polls for the response headers, or the end that arrived instead.
-    fn poll_head(&mut self, cx: &Context<'_>) -> Poll<Result<Arc<ResponseHead>, End>>;
+    fn poll_headers(&mut self, cx: &Context<'_>) -> Poll<Result<Arc<ResponseHeaders>, End>>;
 }
 
 impl ResponseReader for Incoming {
-    fn poll_head(&mut self, cx: &Context<'_>) -> Poll<Result<Arc<ResponseHead>, End>> {
-        Self::poll_head(self, cx)
+    fn poll_headers(&mut self, cx: &Context<'_>) -> Poll<Result<Arc<ResponseHeaders>, End>> {
+        Self::poll_headers(self, cx)
     }
 }
 
 impl ResponseReader for Box<RawReader> {
-    fn poll_head(&mut self, cx: &Context<'_>) -> Poll<Result<Arc<ResponseHead>, End>> {
-        RawReader::poll_head(self, cx)
+    fn poll_headers(&mut self, cx: &Context<'_>) -> Poll<Result<Arc<ResponseHeaders>, End>> {
+        RawReader::poll_headers(self, cx)
     }
 }
 
@@ -65,7 +65,7 @@ impl<S: Source + Send + 'static, R: ResponseReader> Duplex<S, R> {
         request: S,
         slot: impl Fn(StreamId) -> Slot,
         read: impl Fn(&Arc<Connection>, SlotKey) -> R,
-    ) -> Result<(Self, Result<Arc<ResponseHead>, End>), Status> {
+    ) -> Result<(Self, Result<Arc<ResponseHeaders>, End>), Status> {
         let mut attempts = Attempts::new(channel.lane_set(), options, call);
         let (mut connection, key) = attempts.open(&slot).await?;
         let measure = call.measure.clone();
@@ -77,11 +77,11 @@ impl<S: Source + Send + 'static, R: ResponseReader> Duplex<S, R> {
                 // When the deadline passes, this future is dropped.
                 call.note_reached(&connection, None);
             }
-            let head = poll_fn(|cx| duplex.poll_head(cx, call)).await;
-            match head.inspect_err(|_| call.note_reached(&connection, None))? {
-                Ok(head) => {
+            let headers = poll_fn(|cx| duplex.poll_headers(cx, call)).await;
+            match headers.inspect_err(|_| call.note_reached(&connection, None))? {
+                Ok(headers) => {
                     duplex.sender.drop_handed_over();
-                    return Ok((duplex, Ok(head)));
+                    return Ok((duplex, Ok(headers)));
                 }
                 Err(End::Lost { status, unprocessed: true }) if duplex.sender.can_restart() => {
                     call.measure.sent(attempts.unprocessed(&connection, status)?);
@@ -99,15 +99,15 @@ impl<S: Source + Send + 'static, R: ResponseReader> Duplex<S, R> {
         }
     }
 
-    fn poll_head(
+    fn poll_headers(
         &mut self,
         cx: &mut Context<'_>,
         call: &Prepared,
-    ) -> Poll<Result<Result<Arc<ResponseHead>, End>, Status>> {
+    ) -> Poll<Result<Result<Arc<ResponseHeaders>, End>, Status>> {
         self.poll_send(cx)?;
         let is_sent = self.sending != Sending::UnderWay;
         call.progress.note(if is_sent { Phase::MessageResponse } else { Phase::Requests });
-        self.response.poll_head(cx).map(Ok)
+        self.response.poll_headers(cx).map(Ok)
     }
 
     /// Sends requests while the caller waits.
@@ -121,7 +121,7 @@ impl<S: Source + Send + 'static, R: ResponseReader> Duplex<S, R> {
         match self.sender.poll_send(cx) {
             Poll::Pending => {}
             Poll::Ready(SendOutcome::Done) => self.sending = Sending::Done,
-            Poll::Ready(SendOutcome::Gone) => self.sending = Sending::Stopped,
+            Poll::Ready(SendOutcome::StreamClosed) => self.sending = Sending::Stopped,
             Poll::Ready(SendOutcome::Failed(status)) => return Err(status),
         }
         Ok(())

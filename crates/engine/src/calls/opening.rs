@@ -6,13 +6,13 @@ use crate::connection::{OPENED_UNSENT_MAX, Slot, SlotKey, State};
 use crate::lanes::WaitTicket;
 
 /// Reason why a connection opened no stream for a call.
-pub(super) enum Refused {
+pub(super) enum NotOpened {
     /// It accepts no new streams.
     Closed,
     /// All its streams are in use.
     AtCapacity,
     /// The server does not accept header lists of this size; other connections would not either.
-    HeadTooLarge { size: usize, size_max: usize },
+    HeadersTooLarge { size: usize, size_max: usize },
 }
 
 /// Opens a stream with `open` if it is this call's turn, and stores `slot` for it. Calls that already waited go first.
@@ -22,18 +22,18 @@ pub(super) fn open_stream(
     ticket: &WaitTicket<'_>,
     slot: impl FnOnce(StreamId) -> Slot,
     open: impl FnOnce(&mut http2::Connection, SlotKey) -> Result<StreamId, OpenError>,
-) -> Result<SlotKey, Refused> {
+) -> Result<SlotKey, NotOpened> {
     if state.ended().is_some() {
-        return Err(Refused::Closed);
+        return Err(NotOpened::Closed);
     }
     let others_wait = !state.is_queue_empty();
     if others_wait && !ticket.has_waited() {
-        return Err(Refused::AtCapacity);
+        return Err(NotOpened::AtCapacity);
     }
     if state.opened_unsent >= OPENED_UNSENT_MAX {
         // The driver reopens admission when it has taken them.
-        state.close_gate();
-        return Err(Refused::AtCapacity);
+        state.close_stream_admission();
+        return Err(NotOpened::AtCapacity);
     }
     let key = state.next_key();
     match open(&mut state.http2, key) {
@@ -42,15 +42,17 @@ pub(super) fn open_stream(
             state.opened_unsent += 1;
             // The last free stream is taken and others wait: ask the protocol to report the next free one for them.
             if others_wait && state.http2.notify_free_stream() {
-                state.close_gate();
+                state.close_stream_admission();
             }
             Ok(key)
         }
         Err(OpenError::NoFreeStream) => {
-            state.close_gate();
-            Err(Refused::AtCapacity)
+            state.close_stream_admission();
+            Err(NotOpened::AtCapacity)
         }
-        Err(OpenError::HeadersTooLarge { size, size_max }) => Err(Refused::HeadTooLarge { size, size_max }),
-        Err(OpenError::GoingAway | OpenError::IdsExhausted | OpenError::Closed) => Err(Refused::Closed),
+        Err(OpenError::HeadersTooLarge { size, size_max }) => {
+            Err(NotOpened::HeadersTooLarge { size, size_max })
+        }
+        Err(OpenError::GoingAway | OpenError::IdsExhausted | OpenError::Closed) => Err(NotOpened::Closed),
     }
 }

@@ -13,7 +13,7 @@ use crate::grpc::{metadata, request, timeout};
 use crate::measure::CallMeasure;
 use crate::method::Method;
 use crate::options::CallOptions;
-use crate::request_heads::RawRequestHead;
+use crate::request_headers::RawRequestHeaders;
 use crate::status::{Code, Status};
 
 /// A call that is ready to start.
@@ -76,7 +76,7 @@ impl Prepared {
             if timeout.is_some_and(timeout::is_round) { (timeout, None) } else { (None, timeout) };
         let emitted = request::emit(own_timeout, encoding, metadata, metadata::SENT_SIZE_MAX, &mut extra);
         emitted.map_err(|error| refused(error.into())).inspect_err(|status| measure.fail(status))?;
-        let fixed = channel.request_head(method, options.accept_compressed, shared_timeout);
+        let fixed = channel.request_headers(method, options.accept_compressed, shared_timeout);
         Ok(Self {
             fields: RequestFields { fixed, extra },
             outgoing: Outgoing::new(
@@ -92,17 +92,22 @@ impl Prepared {
     }
 
     /// Prepares a call whose request headers come from the caller.
-    pub(super) fn raw(channel: &Channel, head: &RawRequestHead, headers: &HeaderMap) -> Result<Self, Status> {
-        let refused = |status: Status| refused(status, channel, &head.method);
-        let measure = channel.measure_call(&head.method);
+    pub(super) fn raw(
+        channel: &Channel,
+        fixed: &RawRequestHeaders,
+        headers: &HeaderMap,
+    ) -> Result<Self, Status> {
+        let refused = |status: Status| refused(status, channel, &fixed.method);
+        let measure = channel.measure_call(&fixed.method);
         let injected = measure.inject(headers);
         let headers = injected.as_deref().unwrap_or(headers);
         let mut extra = FieldList::new();
-        head.emit(headers, &mut extra)
+        fixed
+            .emit(headers, &mut extra)
             .map_err(|error| refused(error.into()))
             .inspect_err(|status| measure.fail(status))?;
         Ok(Self {
-            fields: RequestFields { fixed: Arc::clone(&head.fields), extra },
+            fields: RequestFields { fixed: Arc::clone(&fixed.fields), extra },
             outgoing: Outgoing::default(),
             deadline: None,
             measure,
@@ -158,11 +163,11 @@ impl Prepared {
         let status = if status.is_local() && status.code() == Code::DeadlineExceeded {
             phase = None;
             let position = reached.as_ref().and_then(|reached| reached.position);
-            Status::too_late(self.what_was_missing(position, channel))
+            Status::deadline_exceeded_at(self.incomplete_step(position, channel))
         } else {
             status
         };
-        status.of_call(CallContext {
+        status.with_call_context(CallContext {
             path: method.path(),
             target: &channel.target(),
             peer: reached.as_ref().map(|reached| &*reached.connection.peer),
@@ -172,7 +177,7 @@ impl Prepared {
     }
 
     /// Describes the step that was incomplete when the deadline passed.
-    fn what_was_missing(&self, position: Option<CallPosition>, channel: &Channel) -> String {
+    fn incomplete_step(&self, position: Option<CallPosition>, channel: &Channel) -> String {
         match (self.progress.phase(), position) {
             (Phase::Unsent, _) => "the request was not sent yet".to_owned(),
             (Phase::Connection, _) => match channel.lane_set().last_connect_error() {
@@ -188,7 +193,7 @@ impl Prepared {
                     "{unsent} bytes of the request message were not sent: blocked by the server's flow control"
                 )
             }
-            (_, Some(CallPosition { has_head: true, received, .. })) => {
+            (_, Some(CallPosition { has_headers: true, received, .. })) => {
                 format!("the response was incomplete, with {received} bytes of its message")
             }
             (Phase::MessageResponse | Phase::Response, _) => "no response arrived in time".to_owned(),
@@ -200,7 +205,7 @@ impl Prepared {
 #[cold]
 fn refused(status: Status, channel: &Channel, method: &Method) -> Status {
     let (path, target) = (method.path(), &channel.target());
-    status.of_call(CallContext { path, target, peer: None, attempt: 1, phase: Some(Phase::Unsent) })
+    status.with_call_context(CallContext { path, target, peer: None, attempt: 1, phase: Some(Phase::Unsent) })
 }
 
 /// Runs `step` until the deadline.
@@ -211,7 +216,7 @@ pub(super) async fn within<T>(
     match deadline {
         None => step.await,
         Some(deadline) => match timeout_at(deadline, step).await {
-            Ok(outcome) => outcome.map_err(|status| status.of_call_until(deadline)),
+            Ok(outcome) => outcome.map_err(|status| status.cancelled_by_deadline(deadline)),
             Err(_) => Err(Status::deadline_exceeded()),
         },
     }
@@ -235,7 +240,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_reset_behind_the_deadline_is_the_deadlines() {
+    async fn reset_after_deadline_is_deadline_exceeded() {
         let (short, long) = (Duration::from_millis(1), Duration::from_secs(60));
         check(short, 5 * short, Code::Cancelled, Code::DeadlineExceeded).await;
         check(short, 5 * short, Code::Unavailable, Code::Unavailable).await;

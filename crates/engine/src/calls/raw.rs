@@ -12,10 +12,10 @@ use super::unary::{self, Arrived, AwaitedResponse, Outcome};
 use crate::call_context::Phase;
 use crate::channel::Channel;
 use crate::connection::{Connection, End, Inbox, RawBody, RawReader, Slot, SlotKey, WakesOn};
-use crate::grpc::response::ResponseHead;
+use crate::grpc::response::ResponseHeaders;
 use crate::options::CallOptions;
 use crate::raw::{self, Front, OutgoingBody, Piece, Pieces, Trailers};
-use crate::request_heads::RawRequestHead;
+use crate::request_headers::RawRequestHeaders;
 use crate::status::{Code, Status};
 
 impl Channel {
@@ -35,25 +35,25 @@ impl Channel {
         // Done outside the future to keep it small: callers box it.
         let (parts, mut body) = request.into_parts();
         let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
-        let head = self.raw_request_head(&parts.method, path, &parts.headers);
-        let call = Prepared::raw(self, &head, &parts.headers);
-        let gathers = head.is_grpc() || raw::is_grpc(&parts.headers);
-        let body = match body.take_whole() {
+        let fixed_headers = self.raw_request_headers(&parts.method, path, &parts.headers);
+        let call = Prepared::raw(self, &fixed_headers, &parts.headers);
+        let gathers = fixed_headers.is_grpc() || raw::is_grpc(&parts.headers);
+        let body = match body.take_complete() {
             Some((bytes, _)) => Ok(Piece(bytes)),
             None => Err(Some(Box::new(body))),
         };
         let (channel, options) = (self.clone(), options.clone());
-        let mut sending = Sending { channel, options, head, call, body, gathers };
+        let mut sending = PendingRequest { channel, options, fixed_headers, call, body, gathers };
         // An `async fn` with `sending` as its parameter would store it twice.
-        async move { sending.answer().await }
+        async move { sending.send().await }
     }
 }
 
 /// A request to be sent.
-struct Sending<B> {
+struct PendingRequest<B> {
     channel: Channel,
     options: CallOptions,
-    head: Arc<RawRequestHead>,
+    fixed_headers: Arc<RawRequestHeaders>,
     /// The error is the reason it cannot be sent.
     call: Result<Prepared, Status>,
     /// The whole body, or its producer.
@@ -61,22 +61,22 @@ struct Sending<B> {
     gathers: bool,
 }
 
-impl<B: OutgoingBody> Sending<B> {
-    async fn answer(&mut self) -> Result<Response<RawBody>, Status> {
-        let Self { channel, options, head, call, body, gathers } = self;
+impl<B: OutgoingBody> PendingRequest<B> {
+    async fn send(&mut self) -> Result<Response<RawBody>, Status> {
+        let Self { channel, options, fixed_headers, call, body, gathers } = self;
         let call = match call {
             Ok(call) => call,
             Err(status) => return Err(status.clone()),
         };
-        let answer = match body {
-            Ok(body) => send_whole(channel, call, body, *gathers, options).await,
+        let outcome = match body {
+            Ok(body) => send_complete(channel, call, body, *gathers, options).await,
             Err(body) => match body.take() {
                 Some(body) => Box::pin(send_pieces(channel, call, body, *gathers, options)).await,
                 None => Err(Status::internal("the body was already sent")),
             },
         };
-        answer.map_err(|status| {
-            let status = call.failed(status, channel, &head.method);
+        outcome.map_err(|status| {
+            let status = call.failed(status, channel, &fixed_headers.method);
             call.measure.fail(&status);
             status
         })
@@ -92,8 +92,8 @@ async fn send_pieces<B: OutgoingBody>(
     options: &CallOptions,
 ) -> Result<Response<RawBody>, Status> {
     match poll_fn(|cx| Poll::Ready(Front::of(&mut *body, cx))).await {
-        Ok(Front::Whole(bytes, _)) => send_whole(channel, call, &Piece(bytes), gathers, options).await,
-        Ok(Front::Begun(pieces)) => {
+        Ok(Front::Complete(bytes, _)) => send_complete(channel, call, &Piece(bytes), gathers, options).await,
+        Ok(Front::Started(pieces)) => {
             let source = Pieces { first: pieces, body: Some(*body), trailers: Trailers::None };
             send_stream(channel, call, source, gathers, options).await
         }
@@ -120,11 +120,11 @@ impl AwaitedResponse for RawResponse {
     }
 
     fn started(key: SlotKey, slot: &mut Slot) -> Option<SlotKey> {
-        slot.client()?.head.as_ref().map(|_| key)
+        slot.client()?.headers.as_ref().map(|_| key)
     }
 }
 
-async fn send_whole(
+async fn send_complete(
     channel: &Channel,
     call: &Prepared,
     body: &Piece,
@@ -132,11 +132,11 @@ async fn send_whole(
     options: &CallOptions,
 ) -> Result<Response<RawBody>, Status> {
     match unary::attempts(channel, call, body, options, RawResponse { gathers }).await? {
-        Outcome::Done(arrived) => Ok(whole(arrived, call)),
+        Outcome::Done(arrived) => Ok(complete(arrived, call)),
         Outcome::Started(connection, key) => {
             let mut reader = Box::new(RawReader::of_response(connection, key, gathers, call.measure.clone()));
-            let head = poll_fn(|cx| reader.poll_head(cx)).await.map_err(status_of)?;
-            Ok(response(&head, RawBody::reader(reader)))
+            let headers = poll_fn(|cx| reader.poll_headers(cx)).await.map_err(status_of)?;
+            Ok(response(&headers, RawBody::reader(reader)))
         }
     }
 }
@@ -153,32 +153,32 @@ async fn send_stream<B: OutgoingBody>(
     let read = |connection: &Arc<Connection>, key| {
         Box::new(RawReader::of_response(Arc::clone(connection), key, gathers, call.measure.clone()))
     };
-    let (duplex, head) = Duplex::start(channel, call, options, pieces, slot, read).await?;
-    let head = head.map_err(status_of)?;
-    Ok(response(&head, RawBody::reader(duplex.into_response())))
+    let (duplex, headers) = Duplex::start(channel, call, options, pieces, slot, read).await?;
+    let headers = headers.map_err(status_of)?;
+    Ok(response(&headers, RawBody::reader(duplex.into_response())))
 }
 
 /// Builds a response that arrived together with its end.
-fn whole(arrived: Arrived, call: &Prepared) -> Response<RawBody> {
-    let Arrived { head, body, trailers } = arrived;
+fn complete(arrived: Arrived, call: &Prepared) -> Response<RawBody> {
+    let Arrived { headers, body, trailers } = arrived;
     let trailers = trailers.map_or(Trailers::GrpcOk, |fields| Trailers::of(*fields));
     call.measure.received_message(body.len(), false);
-    let Some(head) = head else {
+    let Some(headers) = headers else {
         // Unreachable: a response always has headers.
         return Response::new(RawBody::default());
     };
     if call.measure.is_some() {
-        call.measure.end(trailers.code(head.http_status, &head.metadata));
+        call.measure.end(trailers.code(headers.http_status, &headers.metadata));
     }
-    response(&head, RawBody::whole(unary::into_bytes(body), trailers))
+    response(&headers, RawBody::complete(unary::into_bytes(body), trailers))
 }
 
-fn response(head: &ResponseHead, body: RawBody) -> Response<RawBody> {
+fn response(headers: &ResponseHeaders, body: RawBody) -> Response<RawBody> {
     let mut response = Response::new(body);
     *response.status_mut() =
-        StatusCode::from_u16(head.http_status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        StatusCode::from_u16(headers.http_status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     *response.version_mut() = http::Version::HTTP_2;
-    *response.headers_mut() = with_room(&head.metadata);
+    *response.headers_mut() = with_room(&headers.metadata);
     response
 }
 

@@ -41,9 +41,9 @@ impl Channel {
             Incoming::of_responses(Arc::clone(connection), key, size_max, call.measure.clone(), of)
         };
         let started = async {
-            let (duplex, head) = Duplex::start(self, &call, options, requests, slot, read).await?;
-            let metadata = match head {
-                Ok(head) => head.metadata.clone(),
+            let (duplex, headers) = Duplex::start(self, &call, options, requests, slot, read).await?;
+            let metadata = match headers {
+                Ok(headers) => headers.metadata.clone(),
                 // A Trailers-Only response with OK has no metadata and no messages.
                 Err(end) => end.outcome().map(|_| HeaderMap::new())?,
             };
@@ -88,7 +88,7 @@ impl<S: Source + Send + 'static> Exchange<S> {
         read: impl FnOnce(Payload<'_>) -> Result<T, Status>,
     ) -> Result<(T, HeaderMap), Status> {
         let (deadline, measure) = (self.deadline, self.measure.clone());
-        let reply = async {
+        let response = async {
             let Some(prefix) = poll_fn(|cx| self.poll_prefix(cx)).await? else {
                 return Err(Status::unimplemented("the server ended the call with OK, but sent no message"));
             };
@@ -99,7 +99,7 @@ impl<S: Source + Send + 'static> Exchange<S> {
             }
             Ok((message, self.duplex.response.take_trailers().unwrap_or_default()))
         };
-        let outcome = within(deadline, reply).await.map_err(|status| self.duplex.response.explain(status));
+        let outcome = within(deadline, response).await.map_err(|status| self.duplex.response.explain(status));
         match &outcome {
             Ok(_) => measure.end(Code::Ok),
             Err(status) => measure.fail(status),

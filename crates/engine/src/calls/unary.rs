@@ -12,20 +12,20 @@ use thalweg_http2::{self as http2, Block, ErrorCode, OpenError, StreamId, Tag};
 use tokio::time::Instant;
 
 use super::attempts::Attempts;
-use super::opening::{Refused, open_stream};
+use super::opening::{NotOpened, open_stream};
 use super::prepared::{Prepared, within};
 use crate::call_context::{CallContext, Phase};
 use crate::chain::Chain;
 use crate::channel::Channel;
 use crate::connection::{
-    Connection, End, Inbox, NeedsClone, PolledTask, Single, Slot, SlotKey, WakesOn, keep_scratch, look,
-    take_scratch,
+    Connection, End, Inbox, NeedsClone, PolledTask, Single, Slot, SlotKey, WakesOn, poll_with_waker,
+    put_encode_buffer, take_encode_buffer,
 };
 use crate::encode::Encode;
 use crate::grpc::codec::{self, Envelope, Wire};
 use crate::grpc::compression::Encoding;
 use crate::grpc::envelope::PREFIX_LEN;
-use crate::grpc::response::ResponseHead;
+use crate::grpc::response::ResponseHeaders;
 use crate::lanes::WaitTicket;
 use crate::measure::CallMeasure;
 use crate::method::Method;
@@ -90,7 +90,7 @@ pub(super) async fn attempts<M: Encode, R: AwaitedResponse>(
         match UnaryAttempt::new(&connection, ticket, call, message, &mut large, awaited).await {
             Attempt::Done(outcome) => return outcome.map(Outcome::Done),
             Attempt::Started(started) => return Ok(Outcome::Started(connection, started)),
-            Attempt::Refused(refused) => attempts.refused(&refused, &connection)?,
+            Attempt::NotOpened(refused) => attempts.refused(&refused, &connection)?,
             Attempt::Unprocessed(status) => {
                 attempts.unprocessed(&connection, status)?;
             }
@@ -144,14 +144,14 @@ enum Attempt<S> {
     Done(Result<Arrived, Status>),
     Started(S),
     /// The lane did not accept the call.
-    Refused(Refused),
+    NotOpened(NotOpened),
     /// The call was sent, but the server reports that it has not processed it.
     Unprocessed(Status),
 }
 
 /// The parts of a response that ended with OK.
 pub(super) struct Arrived {
-    pub(super) head: Option<Arc<ResponseHead>>,
+    pub(super) headers: Option<Arc<ResponseHeaders>>,
     pub(super) body: Vec<u8>,
     pub(super) trailers: Option<Box<HeaderMap>>,
 }
@@ -202,20 +202,20 @@ impl<'a, 'b, Req, R> UnaryAttempt<'a, 'b, Req, R> {
 
 impl<Req: Encode, R: AwaitedResponse> UnaryAttempt<'_, '_, Req, R> {
     fn open(&mut self, cx: &mut Context<'_>) -> Result<SlotKey, Attempt<R::Started>> {
-        let mut scratch = take_scratch();
-        let opened = self.open_with(&mut scratch, cx);
-        keep_scratch(scratch);
+        let mut encode_buffer = take_encode_buffer();
+        let opened = self.open_with(&mut encode_buffer, cx);
+        put_encode_buffer(encode_buffer);
         opened
     }
 
     fn open_with(
         &mut self,
-        scratch: &mut Vec<u8>,
+        encode_buffer: &mut Vec<u8>,
         cx: &mut Context<'_>,
     ) -> Result<SlotKey, Attempt<R::Started>> {
         let message = match self.large.take() {
             Some(wire) => Single::Large(wire),
-            None => match self.call.outgoing.encode_single(self.message, scratch) {
+            None => match self.call.outgoing.encode_single(self.message, encode_buffer) {
                 Ok(message) => message,
                 Err(status) => {
                     self.ticket.served();
@@ -224,18 +224,18 @@ impl<Req: Encode, R: AwaitedResponse> UnaryAttempt<'_, '_, Req, R> {
                 }
             },
         };
-        let (len, mut message, scratch) = (message.message_len(), Some(message), &*scratch);
+        let (len, mut message, encode_buffer) = (message.message_len(), Some(message), &*encode_buffer);
         let mut waker = Some(cx.waker().clone());
         let mut state = self.connection.lock();
         let slot = |stream| {
-            let mut slot = Slot::of_client(stream, self.response.inbox(spare_inbox()), R::WAKES_ON);
+            let mut slot = Slot::of_client(stream, self.response.inbox(take_inbox()), R::WAKES_ON);
             slot.send_closed = true;
             slot.receiver = waker.take();
             slot
         };
-        let head = self.call.fields().block();
+        let headers = self.call.fields().block();
         let opened = open_stream(&mut state, self.ticket, slot, |http2, key| {
-            send_request(http2, key.into(), head, &mut message, scratch)
+            send_request(http2, key.into(), headers, &mut message, encode_buffer)
         });
         let key = match opened {
             Ok(key) => key,
@@ -245,7 +245,7 @@ impl<Req: Encode, R: AwaitedResponse> UnaryAttempt<'_, '_, Req, R> {
                 if let Some(Single::Large(wire)) = message {
                     *self.large = Some(wire);
                 }
-                return Err(Attempt::Refused(refused));
+                return Err(Attempt::NotOpened(refused));
             }
         };
         state.notify_driver();
@@ -261,13 +261,13 @@ impl<Req: Encode, R: AwaitedResponse> UnaryAttempt<'_, '_, Req, R> {
     }
 
     fn poll_response(&mut self, cx: &mut Context<'_>, key: SlotKey) -> Poll<Attempt<R::Started>> {
-        look(cx, |sleeper| self.take_response(sleeper, key))
+        poll_with_waker(cx, |task| self.take_response(task, key))
     }
 
     #[inline]
     fn take_response(
         &mut self,
-        sleeper: &mut PolledTask<'_>,
+        task: &mut PolledTask<'_>,
         key: SlotKey,
     ) -> Result<Poll<Attempt<R::Started>>, NeedsClone> {
         let mut state = self.connection.lock();
@@ -281,13 +281,13 @@ impl<Req: Encode, R: AwaitedResponse> UnaryAttempt<'_, '_, Req, R> {
                 self.progress = Progress::Done;
                 return Ok(Poll::Ready(Attempt::Started(started)));
             }
-            sleeper.keep_in(&mut slot.receiver)?;
+            task.store_waker_in(&mut slot.receiver)?;
             return Ok(Poll::Pending);
         };
         let (stream, body) = (slot.stream, slot.inbox.take_rest());
-        let head = slot.client().and_then(|call| call.head.take());
+        let headers = slot.client().and_then(|call| call.headers.take());
         state.discard(key);
-        state.load.answered += 1;
+        state.load.responses += 1;
         if let Some(sent_at) = self.sent_at {
             state.load.note_call(sent_at, Instant::now());
         }
@@ -300,22 +300,22 @@ impl<Req: Encode, R: AwaitedResponse> UnaryAttempt<'_, '_, Req, R> {
         self.progress = Progress::Done;
         self.connection.call_ended();
         if !matches!(end, End::Complete(Ok(_))) {
-            self.note_failed(head.is_some());
+            self.note_failed(headers.is_some());
         }
         Ok(Poll::Ready(match end {
-            End::Complete(Ok(trailers)) => Attempt::Done(Ok(Arrived { head, body, trailers })),
-            End::Complete(Err(status)) => {
-                Attempt::Done(Err(head.iter().fold(status, |status, head| status.behind(&head.metadata))))
-            }
+            End::Complete(Ok(trailers)) => Attempt::Done(Ok(Arrived { headers, body, trailers })),
+            End::Complete(Err(status)) => Attempt::Done(Err(headers
+                .iter()
+                .fold(status, |status, headers| status.prepend_metadata(&headers.metadata)))),
             End::Lost { status, unprocessed: true } => Attempt::Unprocessed(status),
             End::Lost { status, .. } => Attempt::Done(Err(status)),
         }))
     }
 
     #[cold]
-    fn note_failed(&self, has_head: bool) {
+    fn note_failed(&self, has_headers: bool) {
         self.call.note_reached(self.connection, None);
-        if has_head {
+        if has_headers {
             self.call.progress.note(Phase::Response);
         }
     }
@@ -363,22 +363,22 @@ impl<Req, R> Drop for UnaryAttempt<'_, '_, Req, R> {
 fn send_request(
     http2: &mut http2::Connection,
     tag: Tag,
-    head: Block<'_>,
+    headers: Block<'_>,
     message: &mut Option<Single>,
-    scratch: &[u8],
+    encode_buffer: &[u8],
 ) -> Result<StreamId, OpenError> {
     let stream = if let Some(Single::Small(range)) = message {
-        let (stream, is_sent) = http2.open_with_message(tag, head, &scratch[range.clone()])?;
+        let (stream, is_sent) = http2.open_with_message(tag, headers, &encode_buffer[range.clone()])?;
         if is_sent {
             return Ok(stream);
         }
         stream
     } else {
-        http2.open(tag, head, false)?
+        http2.open(tag, headers, false)?
     };
     if let Some(message) = message.take() {
         // A stream that has already ended reports its outcome to its slot.
-        let _ = message.send(http2, stream, scratch, true);
+        let _ = message.send(http2, stream, encode_buffer, true);
     }
     Ok(stream)
 }
@@ -387,8 +387,8 @@ impl UnaryResponse {
     /// Returns the message. Call it once: a message in a buffer of its own is moved out.
     #[inline]
     pub fn message(&mut self) -> Envelope<'_> {
-        let Arrived { head, body, .. } = &mut self.arrived;
-        let encoding = head.as_ref().map_or(Encoding::Identity, |head| head.encoding);
+        let Arrived { headers, body, .. } = &mut self.arrived;
+        let encoding = headers.as_ref().map_or(Encoding::Identity, |headers| headers.encoding);
         let (wire, is_compressed) = (body.len().saturating_sub(PREFIX_LEN), encoding.compresses());
         self.measure.received_message(wire, is_compressed && body.first().is_some_and(|flag| *flag == 1));
         if is_compressed && self.measure.is_traced() {
@@ -396,8 +396,8 @@ impl UnaryResponse {
                 self.measure.decompressed(plain, wire);
             });
         }
-        let wire = if body.capacity() <= SPARE_INBOX_LEN_MAX {
-            Wire::Lent(body)
+        let wire = if body.capacity() <= POOLED_INBOX_CAPACITY_MAX {
+            Wire::Borrowed(body)
         } else {
             Wire::Gathered(std::mem::take(body))
         };
@@ -409,7 +409,7 @@ impl UnaryResponse {
     pub fn fail(self, status: Status, channel: &Channel, method: &Method) -> Status {
         let (path, target) = (method.path(), &channel.target());
         let context = CallContext { path, target, peer: None, attempt: 1, phase: Some(Phase::Response) };
-        let status = status.of_call(context);
+        let status = status.with_call_context(context);
         self.measure.fail(&status);
         self.finish();
         status
@@ -421,12 +421,12 @@ impl UnaryResponse {
     #[expect(clippy::inline_always, reason = "saves 16 instructions per call")]
     #[inline(always)]
     pub fn finish(self) -> HeaderMap {
-        let Arrived { head, body, trailers } = self.arrived;
-        if body.capacity() <= SPARE_INBOX_LEN_MAX {
-            keep_inbox(body);
+        let Arrived { headers, body, trailers } = self.arrived;
+        if body.capacity() <= POOLED_INBOX_CAPACITY_MAX {
+            put_inbox(body);
         }
-        let mut metadata = match head {
-            Some(head) if !head.metadata.is_empty() => head.metadata.clone(),
+        let mut metadata = match headers {
+            Some(headers) if !headers.metadata.is_empty() => headers.metadata.clone(),
             _ => HeaderMap::new(),
         };
         if let Some(trailers) = trailers {
@@ -438,39 +438,39 @@ impl UnaryResponse {
 }
 
 /// Inboxes of at most this many bytes are reused.
-const SPARE_INBOX_LEN_MAX: usize = 256;
+const POOLED_INBOX_CAPACITY_MAX: usize = 256;
 /// Converts the received body to `Bytes`. A small buffer is reused for the next call.
 pub(super) fn into_bytes(body: Vec<u8>) -> Bytes {
-    if body.capacity() > SPARE_INBOX_LEN_MAX {
+    if body.capacity() > POOLED_INBOX_CAPACITY_MAX {
         return Bytes::from(body);
     }
     let bytes = Bytes::copy_from_slice(&body);
-    keep_inbox(body);
+    put_inbox(body);
     bytes
 }
 
 /// Limit of reused inboxes per thread, 16 KiB in all.
-const SPARE_INBOXES_MAX: usize = 64;
+const INBOX_POOL_MAX: usize = 64;
 
 thread_local! {
     /// Calls start and end on their callers' threads, while responses arrive on the driver's. Each call reuses the
     /// inbox of an earlier call of its thread, so small responses need no allocation.
-    static SPARE_INBOXES: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
+    static INBOX_POOL: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
 }
 
 #[inline]
-fn spare_inbox() -> Vec<u8> {
-    SPARE_INBOXES.try_with(|spare| spare.borrow_mut().pop()).ok().flatten().unwrap_or_default()
+fn take_inbox() -> Vec<u8> {
+    INBOX_POOL.try_with(|pool| pool.borrow_mut().pop()).ok().flatten().unwrap_or_default()
 }
 
 #[inline]
-fn keep_inbox(mut inbox: Vec<u8>) {
+fn put_inbox(mut inbox: Vec<u8>) {
     inbox.clear();
     // The thread-local may be gone while the thread ends; the inbox is then freed.
-    let _ = SPARE_INBOXES.try_with(|spare| {
-        let mut spare = spare.borrow_mut();
-        if spare.len() < SPARE_INBOXES_MAX && inbox.capacity() > 0 {
-            spare.push(inbox);
+    let _ = INBOX_POOL.try_with(|pool| {
+        let mut pool = pool.borrow_mut();
+        if pool.len() < INBOX_POOL_MAX && inbox.capacity() > 0 {
+            pool.push(inbox);
         }
     });
 }

@@ -27,9 +27,9 @@ struct Period {
 
 /// A reader's part in the limit.
 #[derive(Debug, Default)]
-pub(crate) struct Reader {
+pub(crate) struct DecompressionReader {
     /// The last period in which the limit was used up and the reader yielded.
-    gave_way_in: Option<u64>,
+    yielded_in: Option<u64>,
     /// The last period in which the reader decompressed a message, unless it has yielded since.
     decompressed_in: Option<u64>,
 }
@@ -39,17 +39,17 @@ impl Decompression {
     ///
     /// When a reader returns from its yield, other tasks have run, so the first reader to return starts a new period.
     /// A reader that decompressed in the last period yields twice, so that readers take turns.
-    pub(crate) fn poll_may(&self, reader: &mut Reader, cx: &mut Context<'_>) -> Poll<()> {
+    pub(crate) fn poll_turn(&self, reader: &mut DecompressionReader, cx: &mut Context<'_>) -> Poll<()> {
         let mut period = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if period.spent < DECOMPRESSED_AT_ONCE {
             return Poll::Ready(());
         }
-        if reader.gave_way_in == Some(period.number) {
+        if reader.yielded_in == Some(period.number) {
             *period = Period { number: period.number + 1, spent: 0 };
             return Poll::Ready(());
         }
         if reader.decompressed_in.take() != Some(period.number) {
-            reader.gave_way_in = Some(period.number);
+            reader.yielded_in = Some(period.number);
         }
         drop(period);
         yield_now(cx)
@@ -57,7 +57,7 @@ impl Decompression {
 
     /// Counts a message that `reader` decompressed to `len` bytes. `None` is an invalid message, whose decompressed
     /// length is unknown: it uses up the limit.
-    pub(crate) fn note(&self, reader: &mut Reader, len: Option<usize>) {
+    pub(crate) fn note(&self, reader: &mut DecompressionReader, len: Option<usize>) {
         let mut period = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         period.spent += len.unwrap_or(DECOMPRESSED_AT_ONCE);
         reader.decompressed_in = Some(period.number);
@@ -74,12 +74,13 @@ mod tests {
     /// indices of the readers that decompressed. The `stopped` ones take part in the first pass only.
     fn decompressed(readers: usize, stopped: usize, passes: usize, len: Option<usize>) -> Vec<Vec<usize>> {
         let (decompression, mut cx) = (Decompression::default(), Context::from_waker(Waker::noop()));
-        let mut readers: Vec<Reader> = (0..readers).map(|_| Reader::default()).collect();
+        let mut readers: Vec<DecompressionReader> =
+            (0..readers).map(|_| DecompressionReader::default()).collect();
         let mut pass = |number| {
             let mut row = Vec::new();
             for (index, reader) in readers.iter_mut().enumerate().skip(if number == 0 { 0 } else { stopped })
             {
-                while decompression.poll_may(reader, &mut cx).is_ready() {
+                while decompression.poll_turn(reader, &mut cx).is_ready() {
                     decompression.note(reader, len);
                     row.push(index);
                 }
@@ -106,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_a_reader_that_stopped() {
+    fn stopped_reader_does_not_block_others() {
         let much = Some(DECOMPRESSED_AT_ONCE);
         assert_eq!(decompressed(4, 2, 5, much), [vec![0], vec![2], vec![3], vec![], vec![2]]);
         assert_eq!(decompressed(2, 1, 4, much), [vec![0], vec![1], vec![], vec![1]]);

@@ -1,6 +1,6 @@
 //! The task that moves a connection's bytes: it reads what has arrived, runs what became ready, and writes once.
 
-mod ending;
+mod end_message;
 mod output_buffer;
 mod read;
 mod read_buffer;
@@ -84,7 +84,7 @@ pub(crate) struct Driver<IO, E> {
     /// Lets callers on several threads run before the driver: see [`CallersFirst`].
     callers_first: CallersFirst,
     /// Connection state when output was last taken under the lock.
-    seen: Seen,
+    observed: ObservedState,
     /// Tasks deferred by the last read. Empty between two reads.
     deferred: Deferred,
     has_woken: bool,
@@ -109,12 +109,12 @@ pub(crate) struct Driver<IO, E> {
 
 /// State, besides output, that the driver acts on, as of its last lock. The driver does not sleep if it has changed.
 #[derive(Debug, Default, PartialEq)]
-struct Seen {
+struct ObservedState {
     is_drained: bool,
     timeout: Option<std::time::Instant>,
 }
 
-impl Seen {
+impl ObservedState {
     #[inline]
     fn of(state: &State) -> Self {
         Self { is_drained: state.http2.is_drained(), timeout: state.http2.timeout() }
@@ -165,7 +165,7 @@ where
             output: Output::default(),
             may_have_output: false,
             callers_first: CallersFirst::default(),
-            seen: Seen::default(),
+            observed: ObservedState::default(),
             has_settings: false,
             deferred: Deferred::default(),
             has_woken: false,
@@ -237,7 +237,7 @@ where
 
     fn fail(&mut self, error: &ConnectionError, arrived: &[u8]) {
         let mut state = self.connection.lock();
-        let identified = ending::non_http2_peer(&state, arrived, E::IS_CLIENT);
+        let identified = end_message::non_http2_peer(&state, arrived, E::IS_CLIENT);
         let status = match identified {
             Some(what) => Status::unavailable(format!("{}: {what}", self.connection.peer)),
             None => Status::unavailable(format!("connection to {} lost: {error}", self.connection.peer)),
@@ -267,7 +267,7 @@ where
         if self.phase != Phase::Open {
             return Progress::None;
         }
-        let Some(at) = self.seen.timeout.map(Instant::from_std) else {
+        let Some(at) = self.observed.timeout.map(Instant::from_std) else {
             self.timer = None;
             return Progress::None;
         };

@@ -17,7 +17,7 @@ pub(crate) enum Http1Command {
 
 impl State {
     /// Hands the connection to HTTP/1.1. `drains`: it ends after the requests in progress.
-    pub(crate) fn give_away(&mut self, drains: bool) {
+    pub(crate) fn hand_to_http1(&mut self, drains: bool) {
         self.http1 = Some(Http1State { drains, ..Http1State::default() });
     }
 
@@ -30,7 +30,7 @@ impl State {
 impl Connection {
     /// Waits, in the task of an HTTP/1.1 connection, until the connection has to drain or close. `drains`: it already
     /// drains. A request wakes `cx`.
-    pub(crate) fn poll_asked(&self, drains: bool, cx: &Context<'_>) -> Poll<Http1Command> {
+    pub(crate) fn poll_command(&self, drains: bool, cx: &Context<'_>) -> Poll<Http1Command> {
         let waker = cx.waker().clone();
         let mut state = self.lock();
         if state.http2.is_closed() {

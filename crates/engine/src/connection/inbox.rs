@@ -9,15 +9,15 @@ use crate::buffers;
 use crate::grpc::envelope::{EnvelopeError, PREFIX_LEN, Prefix};
 
 /// A message of at least this many bytes, prefix included, gets a buffer of its own.
-const SEALED_LEN_MIN: usize = 32 * 1024;
+const OWN_BUFFER_LEN_MIN: usize = 32 * 1024;
 /// Shorter rests of a frame are not worth a read of their own, in bytes.
-const LENT_LEN_MIN: usize = 8 * 1024;
+const DIRECT_READ_LEN_MIN: usize = 8 * 1024;
 /// Maximum bytes of a frame that may be read at once before as much has arrived on its stream: a typical frame next to
 /// other streams. Only one frame at a time is incomplete, so this memory for merely declared bytes is needed once per
 /// connection, not per stream.
-const LENT_UNARRIVED_MAX: usize = 64 * 1024;
+const DIRECT_READ_UNARRIVED_MAX: usize = 64 * 1024;
 /// Maximum bytes to read beyond those of the lent inbox: the next frame header, and small frames.
-pub(super) const BEHIND_LEN: usize = 4 * 1024;
+pub(super) const READ_AHEAD_LEN: usize = 4 * 1024;
 
 /// Maximum length of a gRPC message that is gathered before its reader is woken. Bytes of a larger message, and
 /// invalid ones, are passed on as they arrive. Equals the buffer limit of the rest of a connection.
@@ -27,8 +27,8 @@ pub(super) const GATHERED_LEN_MAX: usize = 16 << 20;
 ///
 /// DATA is appended to `bytes`. The reader takes all of them and splits them into messages outside the lock. It is
 /// woken only when there are `needed` bytes, so a large message is gathered once and wakes its reader once. When more
-/// arrives behind a large message that was not taken yet, the message is sealed: it keeps its buffer, and new data
-/// goes into another.
+/// arrives behind a complete large message that was not taken yet, the message keeps its buffer, and new data goes
+/// into another.
 ///
 /// While a large message is gathered, the driver may borrow the bytes ([`lend`](Inbox::lend)) and read into them
 /// without the lock.
@@ -42,7 +42,7 @@ pub(crate) struct Inbox {
     bytes: Vec<u8>,
     /// Complete large messages in front of `bytes`. Boxed, because mostly there are none, and slots are moved.
     #[expect(clippy::box_collection, reason = "saves a quarter of its size")]
-    sealed: Option<Box<VecDeque<Sealed>>>,
+    complete: Option<Box<VecDeque<CompleteMessage>>>,
     /// Bytes in `bytes` whose window has not been released yet.
     unreleased: usize,
     /// Length of the last complete large message; the initial capacity for the next.
@@ -50,9 +50,9 @@ pub(crate) struct Inbox {
     /// `None` while the reader has the bytes: data that arrives then may begin in the middle of a message.
     needed: Option<NonZeroUsize>,
     message_size_max: usize,
-    cut: Cut,
-    /// Whether the stream was asked for additional window.
-    has_asked: bool,
+    unit: ReadUnit,
+    /// Whether additional window was requested for the stream.
+    requires_bytes: bool,
     /// Whether the driver has borrowed the bytes.
     is_lent: bool,
     /// Whether a streaming reader has read. Before, and in unary calls, everything stays in one buffer.
@@ -63,7 +63,7 @@ pub(crate) struct Inbox {
 
 /// Unit that the reader of an inbox waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Cut {
+pub(crate) enum ReadUnit {
     /// Whole messages; anything else is an error.
     Messages,
     /// Whole messages of at most the permitted size, otherwise bytes. The reader reports errors in them.
@@ -74,14 +74,14 @@ pub(crate) enum Cut {
 
 /// A complete message in a buffer of its own.
 #[derive(Debug)]
-struct Sealed {
+struct CompleteMessage {
     bytes: Vec<u8>,
     unreleased: usize,
 }
 
-/// The lent bytes of an inbox. Up to `len_max` more bytes may be appended, and [`BEHIND_LEN`] of other data after
+/// The lent bytes of an inbox. Up to `len_max` more bytes may be appended, and [`READ_AHEAD_LEN`] of other data after
 /// them.
-pub(super) struct Lent {
+pub(super) struct LentInbox {
     pub(super) bytes: Vec<u8>,
     pub(super) len_max: usize,
 }
@@ -101,13 +101,13 @@ impl Inbox {
         debug_assert!(buffer.is_empty());
         Self {
             bytes: buffer,
-            sealed: None,
+            complete: None,
             unreleased: 0,
             last_len: 0,
             needed: NonZeroUsize::new(PREFIX_LEN),
             message_size_max,
-            cut: Cut::Messages,
-            has_asked: false,
+            unit: ReadUnit::Messages,
+            requires_bytes: false,
             is_lent: false,
             has_reader: false,
             is_discarded: false,
@@ -117,8 +117,8 @@ impl Inbox {
     /// Creates the inbox of a raw body, which starts with `buffer`: it must be empty. `gathers`: the body consists of
     /// gRPC messages.
     pub(crate) fn raw(buffer: Vec<u8>, gathers: bool) -> Self {
-        let cut = if gathers { Cut::MessagesOrBytes } else { Cut::Bytes };
-        Self { cut, ..Self::with_buffer(buffer, GATHERED_LEN_MAX) }
+        let unit = if gathers { ReadUnit::MessagesOrBytes } else { ReadUnit::Bytes };
+        Self { unit, ..Self::with_buffer(buffer, GATHERED_LEN_MAX) }
     }
 
     /// Creates an inbox without a reader.
@@ -126,7 +126,7 @@ impl Inbox {
         Self { is_discarded: true, ..Self::new(0) }
     }
 
-    /// Returns the number of bytes, without sealed messages.
+    /// Returns the number of bytes, without complete large messages.
     #[inline]
     pub(crate) fn len(&self) -> usize {
         self.bytes.len()
@@ -138,7 +138,7 @@ impl Inbox {
     }
 
     /// Returns whether there is an incomplete message.
-    pub(crate) fn has_begun_message(&self) -> bool {
+    pub(crate) fn has_incomplete_message(&self) -> bool {
         !self.bytes.is_empty() && self.needed().is_some_and(|needed| self.bytes.len() < needed)
     }
 
@@ -171,17 +171,17 @@ impl Inbox {
         if needed == PREFIX_LEN {
             needed = self.find_needed(bytes)?;
         }
-        if needed >= SEALED_LEN_MIN && self.has_reader {
+        if needed >= OWN_BUFFER_LEN_MIN && self.has_reader {
             needed = self.gather(bytes, needed)?;
         } else {
             self.append(bytes);
         }
-        Ok(self.has(needed, stream, http2))
+        Ok(self.can_continue(needed, stream, http2))
     }
 
     /// Like [`receive`](Inbox::receive), for the last bytes of a stream.
     #[inline]
-    pub(crate) fn receive_whole(
+    pub(crate) fn receive_last(
         &mut self,
         bytes: &[u8],
         stream: StreamId,
@@ -189,7 +189,7 @@ impl Inbox {
     ) -> Result<(), EnvelopeError> {
         // The usual response: one message, and no window to release.
         if self.bytes.is_empty()
-            && self.cut == Cut::Messages
+            && self.unit == ReadUnit::Messages
             && !self.is_discarded
             && Prefix::parse(bytes, self.message_size_max)?
                 .is_some_and(|prefix| prefix.envelope_len() == bytes.len())
@@ -210,7 +210,7 @@ impl Inbox {
     /// the inbox needs.
     fn gather(&mut self, mut bytes: &[u8], mut needed: usize) -> Result<usize, EnvelopeError> {
         loop {
-            if needed < SEALED_LEN_MIN || self.bytes.len() > needed {
+            if needed < OWN_BUFFER_LEN_MIN || self.bytes.len() > needed {
                 self.append(bytes);
                 return Ok(needed);
             }
@@ -219,11 +219,11 @@ impl Inbox {
             if behind.is_empty() {
                 return Ok(needed);
             }
-            let sealed = Sealed {
+            let complete = CompleteMessage {
                 bytes: std::mem::take(&mut self.bytes),
                 unreleased: std::mem::take(&mut self.unreleased),
             };
-            self.sealed.get_or_insert_default().push_back(sealed);
+            self.complete.get_or_insert_default().push_back(complete);
             self.last_len = short(needed);
             bytes = behind;
             needed = self.find_needed(bytes)?;
@@ -240,11 +240,11 @@ impl Inbox {
         }
         match self.needed() {
             Some(needed) if filled <= needed => {
-                if let Some(mut buffer) = buffers::take(needed + BEHIND_LEN) {
+                if let Some(mut buffer) = buffers::take(needed + READ_AHEAD_LEN) {
                     buffer.extend_from_slice(&self.bytes);
                     self.bytes = buffer;
                 } else {
-                    let behind = if needed < SEALED_LEN_MIN { behind } else { BEHIND_LEN };
+                    let behind = if needed < OWN_BUFFER_LEN_MIN { behind } else { READ_AHEAD_LEN };
                     self.bytes.reserve_exact((2 * filled).min(needed) + behind - self.bytes.len());
                 }
             }
@@ -254,7 +254,7 @@ impl Inbox {
 
     /// Returns the length that the inbox needs once `bytes` are appended, according to the first prefix.
     fn find_needed(&mut self, bytes: &[u8]) -> Result<usize, EnvelopeError> {
-        if self.cut == Cut::Bytes {
+        if self.unit == ReadUnit::Bytes {
             self.needed = NonZeroUsize::new(1);
             return Ok(1);
         }
@@ -264,16 +264,16 @@ impl Inbox {
             Prefix::parse(&self.bytes, self.message_size_max)
         } else {
             let mut front = [0; PREFIX_LEN];
-            let (begun, rest) = front.split_at_mut(self.bytes.len());
-            begun.copy_from_slice(&self.bytes);
-            let there = rest.len().min(bytes.len());
-            rest[..there].copy_from_slice(&bytes[..there]);
-            let len = begun.len() + there;
+            let (stored, rest) = front.split_at_mut(self.bytes.len());
+            stored.copy_from_slice(&self.bytes);
+            let copied_len = rest.len().min(bytes.len());
+            rest[..copied_len].copy_from_slice(&bytes[..copied_len]);
+            let len = stored.len() + copied_len;
             Prefix::parse(&front[..len], self.message_size_max)
         };
         let needed = match prefix {
             Ok(prefix) => prefix.map_or(PREFIX_LEN, Prefix::envelope_len),
-            Err(_) if self.cut == Cut::MessagesOrBytes => PREFIX_LEN,
+            Err(_) if self.unit == ReadUnit::MessagesOrBytes => PREFIX_LEN,
             Err(error) => return Err(error),
         };
         self.needed = NonZeroUsize::new(needed);
@@ -281,40 +281,40 @@ impl Inbox {
     }
 
     /// Returns whether the reader can continue. If not, requests window for the missing bytes.
-    fn has(&mut self, needed: usize, stream: StreamId, http2: &mut http2::Connection) -> bool {
-        let is_there = self.has_sealed() || self.bytes.len() >= needed;
-        if !is_there {
-            self.has_asked = true;
+    fn can_continue(&mut self, needed: usize, stream: StreamId, http2: &mut http2::Connection) -> bool {
+        let is_available = self.has_complete() || self.bytes.len() >= needed;
+        if !is_available {
+            self.requires_bytes = true;
             http2.require_bytes(stream, needed - self.bytes.len());
-        } else if self.has_asked {
-            self.has_asked = false;
+        } else if self.requires_bytes {
+            self.requires_bytes = false;
             http2.clear_required_bytes(stream);
         }
-        is_there
+        is_available
     }
 
-    /// Returns whether [`take`](Inbox::take) returns a sealed message.
-    pub(super) fn has_sealed(&self) -> bool {
-        self.sealed.as_ref().is_some_and(|sealed| !sealed.is_empty())
+    /// Returns whether [`take`](Inbox::take) returns a complete large message.
+    pub(super) fn has_complete(&self) -> bool {
+        self.complete.as_ref().is_some_and(|complete| !complete.is_empty())
     }
 
     /// Lends the inbox to the driver, which knows that the next `len` bytes belong to this stream, if a large message
     /// is being gathered. Beyond one frame, capacity and `len_max` grow with the bytes that have arrived. They must
     /// not depend on the buffer that happens to be used.
-    pub(super) fn lend(&mut self, len: usize) -> Option<Lent> {
+    pub(super) fn lend(&mut self, len: usize) -> Option<LentInbox> {
         let missing = self.needed()?.checked_sub(self.bytes.len())?;
-        let arrived = self.bytes.len().max(self.last_len as usize).max(LENT_UNARRIVED_MAX);
+        let arrived = self.bytes.len().max(self.last_len as usize).max(DIRECT_READ_UNARRIVED_MAX);
         let len_max = len.min(missing).min(arrived);
-        if len_max < LENT_LEN_MIN || self.is_discarded || self.is_lent {
+        if len_max < DIRECT_READ_LEN_MIN || self.is_discarded || self.is_lent {
             return None;
         }
-        self.reserve(len_max, BEHIND_LEN);
+        self.reserve(len_max, READ_AHEAD_LEN);
         self.is_lent = true;
-        Some(Lent { bytes: std::mem::take(&mut self.bytes), len_max })
+        Some(LentInbox { bytes: std::mem::take(&mut self.bytes), len_max })
     }
 
     /// Returns the inbox from the driver, with `len` more bytes. [`receive`](Inbox::receive) must follow.
-    pub(super) fn bring_back(
+    pub(super) fn return_lent(
         &mut self,
         bytes: Vec<u8>,
         len: usize,
@@ -330,10 +330,12 @@ impl Inbox {
         self.unreleased += len;
     }
 
-    /// Swaps the oldest sealed message, or the inbox, into `buffer`, which must be empty, and releases its window.
+    /// Swaps the oldest complete large message, or the inbox, into `buffer`, which must be empty, and releases its
+    /// window.
     pub(super) fn take(&mut self, buffer: &mut Vec<u8>, stream: StreamId, http2: &mut http2::Connection) {
         debug_assert!(buffer.is_empty());
-        if let Some(Sealed { bytes, unreleased }) = self.sealed.as_mut().and_then(|sealed| sealed.pop_front())
+        if let Some(CompleteMessage { bytes, unreleased }) =
+            self.complete.as_mut().and_then(|complete| complete.pop_front())
         {
             *buffer = bytes;
             if unreleased > 0 {
@@ -364,32 +366,32 @@ impl Inbox {
         if self.is_lent {
             // A message is being gathered, and the reader has no part of it.
             debug_assert!(tail.is_empty());
-            return Ok(self.has_sealed());
+            return Ok(self.has_complete());
         }
         if !tail.is_empty() {
-            let (since_len, capacity) = (self.bytes.len(), self.bytes.capacity());
-            if capacity > tail.capacity() && capacity - since_len >= tail.len() {
+            let (newer_len, capacity) = (self.bytes.len(), self.bytes.capacity());
+            if capacity > tail.capacity() && capacity - newer_len >= tail.len() {
                 // The inbox has the larger buffer.
                 self.bytes.extend_from_slice(&tail);
                 self.bytes.rotate_right(tail.len());
             } else {
-                let since = std::mem::replace(&mut self.bytes, tail);
-                self.bytes.extend_from_slice(&since);
+                let newer = std::mem::replace(&mut self.bytes, tail);
+                self.bytes.extend_from_slice(&newer);
             }
         }
         let needed = self.find_needed(&[])?;
-        Ok(self.has(needed, stream, http2))
+        Ok(self.can_continue(needed, stream, http2))
     }
 
     /// Like [`put_back`](Inbox::put_back), and changes the unit that the reader waits for.
     pub(super) fn put_back_for(
         &mut self,
-        cut: Cut,
+        unit: ReadUnit,
         tail: Vec<u8>,
         stream: StreamId,
         http2: &mut http2::Connection,
     ) -> Result<bool, EnvelopeError> {
-        self.cut = cut;
+        self.unit = unit;
         self.put_back(tail, stream, http2)
     }
 
@@ -405,8 +407,8 @@ impl Inbox {
     pub(crate) fn discard(&mut self, stream: StreamId, http2: &mut http2::Connection) {
         self.is_discarded = true;
         self.bytes = Vec::new();
-        let sealed = self.sealed.take().into_iter().flat_map(|sealed| *sealed);
-        self.unreleased += sealed.map(|sealed| sealed.unreleased).sum::<usize>();
+        let complete = self.complete.take().into_iter().flat_map(|complete| *complete);
+        self.unreleased += complete.map(|complete| complete.unreleased).sum::<usize>();
         self.release(stream, http2);
     }
 }
@@ -458,14 +460,14 @@ mod tests {
         let mut lent_bytes = 0;
         while !rest.is_empty() {
             let piece = rest.len().min(random.below(1 << 16) + 1);
-            if let Some(Lent { mut bytes, len_max }) = inbox.lend(piece) {
+            if let Some(LentInbox { mut bytes, len_max }) = inbox.lend(piece) {
                 assert!(len_max <= piece);
                 let len = random.below(len_max + 1);
                 bytes.extend_from_slice(&rest[..len]);
                 if random.below(2) == 0 {
                     reader.read(&mut inbox, &mut http2);
                 }
-                inbox.bring_back(bytes, len, STREAM, &mut http2);
+                inbox.return_lent(bytes, len, STREAM, &mut http2);
                 inbox.receive(&[], STREAM, &mut http2).unwrap();
                 rest = &rest[len..];
                 lent_bytes += len;
@@ -489,21 +491,21 @@ mod tests {
     }
 
     #[test]
-    fn messages_come_through_however_they_are_cut_and_read() {
+    fn messages_are_intact_for_any_split_and_read() {
         for seed in 0..100 {
             check(seed, &[100_000, 0, 5, 70_000, 70_000, 70_000, 1, 32_763, 32_762, 200_000, 3]);
         }
     }
 
     #[test]
-    fn nothing_is_allocated_for_what_is_merely_declared() {
+    fn declared_length_allocates_nothing() {
         let mut http2 = http2::Connection::server(http2::Config::default(), Instant::now());
         let mut inbox = Inbox::new(usize::MAX);
         inbox.receive(&envelope::prefix(false, 1 << 30).unwrap(), STREAM, &mut http2).unwrap();
-        let Lent { bytes, len_max } = inbox.lend(1 << 20).unwrap();
-        assert_eq!(len_max, LENT_UNARRIVED_MAX);
+        let LentInbox { bytes, len_max } = inbox.lend(1 << 20).unwrap();
+        assert_eq!(len_max, DIRECT_READ_UNARRIVED_MAX);
         assert!(bytes.capacity() <= 256 << 10, "{} bytes", bytes.capacity());
-        inbox.bring_back(bytes, 0, STREAM, &mut http2);
+        inbox.return_lent(bytes, 0, STREAM, &mut http2);
     }
 
     /// Returns the size of each read into the lent inbox, for a message in frames of `frame_len` bytes.
@@ -514,13 +516,13 @@ mod tests {
         let mut lens = Vec::new();
         for frame in wire.chunks(frame_len) {
             // The first bytes arrive with the previous read.
-            let (front, mut rest) = frame.split_at(frame.len().min(BEHIND_LEN));
+            let (front, mut rest) = frame.split_at(frame.len().min(READ_AHEAD_LEN));
             inbox.receive(front, STREAM, &mut http2).unwrap();
-            while let Some(Lent { mut bytes, len_max }) = inbox.lend(rest.len()) {
+            while let Some(LentInbox { mut bytes, len_max }) = inbox.lend(rest.len()) {
                 lens.push(len_max);
                 bytes.extend_from_slice(&rest[..len_max]);
                 rest = &rest[len_max..];
-                inbox.bring_back(bytes, len_max, STREAM, &mut http2);
+                inbox.return_lent(bytes, len_max, STREAM, &mut http2);
             }
             inbox.receive(rest, STREAM, &mut http2).unwrap();
         }
@@ -529,8 +531,8 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_of_a_new_stream_is_read_at_once() {
-        const REST: usize = (64 << 10) - BEHIND_LEN;
+    fn frame_of_new_stream_is_read_at_once() {
+        const REST: usize = (64 << 10) - READ_AHEAD_LEN;
         // The prefix is left of the last frame.
         assert_eq!(lent(64 << 10, 64 << 10), [REST]);
         assert_eq!(lent(256 << 10, 64 << 10), [REST; 4]);
@@ -540,15 +542,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_brought_back_to_a_stream_that_nobody_reads_is_dropped() {
+    fn returned_inbox_of_unread_stream_is_dropped() {
         let mut http2 = http2::Connection::server(http2::Config::default(), Instant::now());
         let mut inbox = Inbox::new(usize::MAX);
         inbox.receive(&envelope::prefix(false, 100_000).unwrap(), STREAM, &mut http2).unwrap();
-        let Lent { mut bytes, .. } = inbox.lend(100_000).unwrap();
+        let LentInbox { mut bytes, .. } = inbox.lend(100_000).unwrap();
         assert!(inbox.lend(100_000).is_none(), "lent twice");
         inbox.discard(STREAM, &mut http2);
         bytes.extend_from_slice(&[0; 1000]);
-        inbox.bring_back(bytes, 1000, STREAM, &mut http2);
+        inbox.return_lent(bytes, 1000, STREAM, &mut http2);
         assert!(inbox.is_empty() && inbox.unreleased == 0);
         assert!(inbox.lend(100_000).is_none());
     }

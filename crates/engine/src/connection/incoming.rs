@@ -11,8 +11,8 @@ use bytes::Bytes;
 use http::HeaderMap;
 use tokio::time::{Instant, Sleep};
 
-use super::decompression::Reader;
-use super::inbox::Cut;
+use super::decompression::DecompressionReader;
+use super::inbox::ReadUnit;
 use super::receiving::{Arrived, Receiving};
 use super::shared::Connection;
 use super::slot::{End, SlotKey};
@@ -20,7 +20,7 @@ use crate::call_context::{CallContext, CallName, Phase};
 use crate::grpc::codec::{self, Payload};
 use crate::grpc::compression::Encoding;
 use crate::grpc::envelope::{self, EnvelopeError, PREFIX_LEN, Prefix};
-use crate::grpc::response::ResponseHead;
+use crate::grpc::response::ResponseHeaders;
 use crate::measure::CallMeasure;
 use crate::status::{Code, Status};
 
@@ -50,7 +50,7 @@ pub struct Incoming {
     trailers: Option<HeaderMap>,
     deadline: Option<Pin<Box<Sleep>>>,
     /// Reader of the connection's compressed messages.
-    reader: Reader,
+    reader: DecompressionReader,
     /// Length of the last message that was large or compressed.
     large_len: usize,
     /// The last lent message, if it is not in the buffer.
@@ -59,13 +59,13 @@ pub struct Incoming {
 
 /// A message that is read in place.
 #[derive(Debug)]
-pub struct Lent<'a> {
+pub struct LentMessage<'a> {
     /// The message's bytes, decompressed if necessary.
     pub bytes: &'a [u8],
     incoming: &'a Incoming,
 }
 
-impl Lent<'_> {
+impl LentMessage<'_> {
     /// Fails the call: see [`Incoming::fail`].
     #[cold]
     pub fn fail(&self, status: Status) -> Status {
@@ -133,13 +133,13 @@ impl Incoming {
             buffer: Vec::new(),
             position: 0,
             message_size_max,
-            at_hand_len_max: message_size_max.min(codec::KEPT_LEN_MIN - 1),
+            at_hand_len_max: message_size_max.min(codec::OWN_BUFFER_LEN_MIN - 1),
             encoding,
             measure,
             is_finished: AtomicBool::new(false),
             trailers: None,
             deadline: None,
-            reader: Reader::default(),
+            reader: DecompressionReader::default(),
             large_len: 0,
             lent: Bytes::new(),
         }
@@ -191,7 +191,7 @@ impl Incoming {
         if self.is_finished() {
             return None;
         }
-        let prefix = self.find_whole().ok().flatten();
+        let prefix = self.find_message().ok().flatten();
         prefix.filter(|prefix| !prefix.compressed && prefix.len <= self.at_hand_len_max)
     }
 
@@ -207,8 +207,8 @@ impl Incoming {
             return Poll::Ready(None);
         }
         let ended = loop {
-            match self.find_whole() {
-                Ok(Some(prefix)) if prefix.compressed => return self.poll_may_decompress(prefix, cx),
+            match self.find_message() {
+                Ok(Some(prefix)) if prefix.compressed => return self.poll_decompression_turn(prefix, cx),
                 Ok(Some(prefix)) => return Poll::Ready(Some(Ok(prefix))),
                 Ok(None) => {}
                 Err(error) => break Err(error.into()),
@@ -217,7 +217,7 @@ impl Incoming {
                 return self.poll_local(cx);
             }
             match self.poll_arrived(cx) {
-                Poll::Ready(Ok(Arrived::Bytes | Arrived::Rest)) => {}
+                Poll::Ready(Ok(Arrived::Bytes | Arrived::Truncated)) => {}
                 Poll::Ready(Ok(Arrived::End(end))) => break self.in_time(end.outcome()),
                 Poll::Ready(Err(error)) => break Err(error.into()),
                 Poll::Pending => match self.poll_deadline(cx) {
@@ -258,20 +258,20 @@ impl Incoming {
     }
 
     #[cold]
-    fn poll_may_decompress(
+    fn poll_decompression_turn(
         &mut self,
         prefix: Prefix,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Prefix, Status>>> {
         if let Origin::Stream(receiving) = &self.origin {
-            ready!(receiving.connection.decompression.poll_may(&mut self.reader, cx));
+            ready!(receiving.connection.decompression.poll_turn(&mut self.reader, cx));
         }
         Poll::Ready(Some(Ok(prefix)))
     }
 
     /// Returns the prefix of the next message, if the message is in the buffer as a whole.
     #[inline]
-    fn find_whole(&self) -> Result<Option<Prefix>, EnvelopeError> {
+    fn find_message(&self) -> Result<Option<Prefix>, EnvelopeError> {
         let unread = &self.buffer[self.position..];
         let prefix = Prefix::parse(unread, self.message_size_max)?;
         Ok(prefix.filter(|prefix| unread.len() >= prefix.envelope_len()))
@@ -292,7 +292,7 @@ impl Incoming {
         }
         let start = self.position + PREFIX_LEN;
         self.position += prefix.envelope_len();
-        Ok(Payload::Lent(&self.buffer[start..self.position]))
+        Ok(Payload::Borrowed(&self.buffer[start..self.position]))
     }
 
     /// Like [`take`](Self::take), but lends the message in place, until the next one is read.
@@ -300,26 +300,28 @@ impl Incoming {
     /// # Errors
     /// Returns the status if the message can't be decompressed. The call has [failed](Self::fail) then.
     #[inline]
-    pub fn lend(&mut self, prefix: Prefix) -> Result<Lent<'_>, Status> {
+    pub fn lend(&mut self, prefix: Prefix) -> Result<LentMessage<'_>, Status> {
         let start = self.position + PREFIX_LEN;
         match self.take(prefix) {
-            Ok(Payload::Kept(bytes)) => Ok(self.lend_kept(bytes)),
-            Ok(Payload::Lent(_)) => Ok(Lent { bytes: &self.buffer[start..self.position], incoming: self }),
+            Ok(Payload::Owned(bytes)) => Ok(self.lend_owned(bytes)),
+            Ok(Payload::Borrowed(_)) => {
+                Ok(LentMessage { bytes: &self.buffer[start..self.position], incoming: self })
+            }
             Err(status) => Err(self.fail(status)),
         }
     }
 
     /// Lends a message that was received in another way.
-    pub fn lend_kept(&mut self, bytes: Bytes) -> Lent<'_> {
+    pub fn lend_owned(&mut self, bytes: Bytes) -> LentMessage<'_> {
         self.lent = bytes;
-        Lent { bytes: &self.lent, incoming: self }
+        LentMessage { bytes: &self.lent, incoming: self }
     }
 
     /// A large message that (almost) fills the buffer takes it over. The few bytes behind it are copied.
     #[inline(never)]
     fn take_large_or_compressed(&mut self, prefix: Prefix) -> Result<Payload<'_>, Status> {
         if let Origin::Local(local) = &mut self.origin {
-            return Ok(Payload::Kept(local.large.take().unwrap_or_default()));
+            return Ok(Payload::Owned(local.large.take().unwrap_or_default()));
         }
         let start = self.position;
         let end = start + prefix.envelope_len();
@@ -330,7 +332,7 @@ impl Incoming {
             codec::open_gathered(prefix, wire, encoding, size_max)
         } else {
             self.position = end;
-            codec::open_lent(prefix, &self.buffer[start..end], encoding, size_max)
+            codec::open_borrowed(prefix, &self.buffer[start..end], encoding, size_max)
         };
         let len = opened.as_ref().ok().map(|payload| payload.as_bytes().len());
         self.large_len = len.unwrap_or_default();
@@ -346,11 +348,11 @@ impl Incoming {
     }
 
     /// Server: counts the message taken last as held by its handler until the call ends. Small messages don't count.
-    pub fn keep_taken(&self) {
+    pub fn count_taken(&self) {
         if let Origin::Stream(receiving) = &self.origin
             && self.large_len > 0
         {
-            receiving.connection.hold_more(receiving.key, self.large_len);
+            receiving.connection.add_request_bytes(receiving.key, self.large_len);
         }
     }
 
@@ -389,18 +391,18 @@ impl Incoming {
         self.position = 0;
         match &self.origin {
             Origin::Stream(receiving) => {
-                receiving.poll_arrived(Cut::Messages, tail, &mut self.buffer, || None, cx)
+                receiving.poll_arrived(ReadUnit::Messages, tail, &mut self.buffer, || None, cx)
             }
             Origin::Local(_) | Origin::Nowhere => Poll::Ready(Ok(Arrived::End(End::received()))),
         }
     }
 
     /// Client: waits for the response headers, or the end if there are none.
-    pub(crate) fn poll_head(&mut self, cx: &Context<'_>) -> Poll<Result<Arc<ResponseHead>, End>> {
+    pub(crate) fn poll_headers(&mut self, cx: &Context<'_>) -> Poll<Result<Arc<ResponseHeaders>, End>> {
         let Origin::Stream(receiving) = &self.origin else { return Poll::Pending };
-        let polled = receiving.poll_head(cx);
-        if let Poll::Ready(Ok(head)) = &polled {
-            self.encoding = head.encoding;
+        let polled = receiving.poll_headers(cx);
+        if let Poll::Ready(Ok(headers)) = &polled {
+            self.encoding = headers.encoding;
         }
         polled
     }
@@ -413,7 +415,7 @@ impl Incoming {
     fn in_time(&self, outcome: Result<HeaderMap, Status>) -> Result<HeaderMap, Status> {
         match &self.deadline {
             None => outcome,
-            Some(sleep) => outcome.map_err(|status| status.of_call_until(sleep.deadline())),
+            Some(sleep) => outcome.map_err(|status| status.cancelled_by_deadline(sleep.deadline())),
         }
     }
 
@@ -443,8 +445,9 @@ impl Incoming {
     pub(crate) fn explain(&self, status: Status) -> Status {
         let (Some(call), Origin::Stream(receiving)) = (&self.call, &self.origin) else { return status };
         let is_late = status.is_local() && status.code() == Code::DeadlineExceeded;
-        let status = if is_late { Status::too_late("the responses were not complete") } else { status };
-        status.of_call(CallContext {
+        let status =
+            if is_late { Status::deadline_exceeded_at("the responses were not complete") } else { status };
+        status.with_call_context(CallContext {
             path: &call.path,
             target: &receiving.connection.target(),
             peer: Some(&receiving.connection.peer),

@@ -99,7 +99,7 @@ impl From<KeepalivePolicy> for PingPolicy {
 pub(crate) struct KeepaliveState {
     /// The connection's read counter when data last arrived.
     activity: u64,
-    heard_at: Instant,
+    last_received_at: Instant,
     pinged_at: Option<Instant>,
 }
 
@@ -117,13 +117,13 @@ const PING: [u8; 8] = *b"tw-alive";
 
 impl KeepaliveState {
     pub(crate) fn new(now: Instant) -> Self {
-        Self { activity: 0, heard_at: now, pinged_at: None }
+        Self { activity: 0, last_received_at: now, pinged_at: None }
     }
 
     /// Checks a connection and sends a PING if one is due.
-    pub(crate) fn look(&mut self, options: &Keepalive, state: &mut State, now: Instant) -> KeepaliveCheck {
+    pub(crate) fn check(&mut self, options: &Keepalive, state: &mut State, now: Instant) -> KeepaliveCheck {
         if state.activity != self.activity {
-            *self = Self { activity: state.activity, heard_at: state.polled_at, pinged_at: None };
+            *self = Self { activity: state.activity, last_received_at: state.polled_at, pinged_at: None };
         }
         if let Some(pinged_at) = self.pinged_at {
             let due = pinged_at + options.timeout;
@@ -131,9 +131,9 @@ impl KeepaliveState {
         }
         if !options.without_calls && state.http2.active_streams() == 0 {
             // The interval starts with the next call.
-            self.heard_at = now;
+            self.last_received_at = now;
         }
-        let due = self.heard_at + options.interval;
+        let due = self.last_received_at + options.interval;
         if due > now {
             return KeepaliveCheck::Again(due);
         }
@@ -164,20 +164,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_silent_peer_is_asked_and_then_given_up() {
+    fn silent_peer_gets_ping_and_then_is_given_up() {
         let start = Instant::now();
         let http2 = thalweg_http2::Connection::client(thalweg_http2::Config::default(), start.into_std());
         let connection = Connection::new(http2, "a peer".to_owned(), None);
         let options = Keepalive::every(Duration::from_secs(10)).without_calls(true);
-        let mut asking = KeepaliveState::new(start);
+        let mut keepalive_state = KeepaliveState::new(start);
         let at = |seconds| start + Duration::from_secs(seconds);
-        let mut check = |heard: bool, seconds: u64, expected: KeepaliveCheck| {
+        let mut check = |has_received: bool, seconds: u64, expected: KeepaliveCheck| {
             let mut state = connection.lock();
-            if heard {
+            if has_received {
                 state.activity += 1;
                 state.polled_at = at(seconds);
             }
-            assert_eq!(asking.look(&options, &mut state, at(seconds)), expected, "at {seconds} s");
+            assert_eq!(keepalive_state.check(&options, &mut state, at(seconds)), expected, "at {seconds} s");
         };
         check(true, 1, KeepaliveCheck::Again(at(11)));
         check(false, 11, KeepaliveCheck::Again(at(21)));
@@ -191,20 +191,20 @@ mod tests {
     }
 
     #[test]
-    fn without_calls_nobody_is_asked() {
+    fn no_ping_is_sent_without_calls() {
         let start = Instant::now();
         let http2 = thalweg_http2::Connection::client(thalweg_http2::Config::default(), start.into_std());
         let connection = Connection::new(http2, "a peer".to_owned(), None);
-        let mut asking = KeepaliveState::new(start);
+        let mut keepalive_state = KeepaliveState::new(start);
         let later = start + Duration::from_secs(1000);
         let options = Keepalive::every(Duration::from_secs(10));
-        let asked = asking.look(&options, &mut connection.lock(), later);
-        assert_eq!(asked, KeepaliveCheck::Again(later + Duration::from_secs(10)));
+        let result = keepalive_state.check(&options, &mut connection.lock(), later);
+        assert_eq!(result, KeepaliveCheck::Again(later + Duration::from_secs(10)));
         assert_eq!(connection.lock().keepalives_sent, 0);
     }
 
     #[test]
-    fn intervals_have_a_least() {
+    fn intervals_have_a_minimum() {
         let options = Keepalive::every(Duration::from_secs(1)).timeout(Duration::ZERO);
         let fitted = options.at_least(Keepalive::CLIENT_INTERVAL_MIN);
         assert_eq!((fitted.interval, fitted.timeout), (Duration::from_secs(10), Duration::from_secs(1)));

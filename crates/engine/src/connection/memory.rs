@@ -11,7 +11,7 @@ use super::memory_account::MemoryAccount;
 use super::shared::Connection;
 use super::slot::{Slot, SlotKey};
 use super::state::State;
-use crate::memory_budget::{Held, MemoryBudget, STEP, Turn};
+use crate::memory_budget::{BufferedBytes, MemoryBudget, STEP, Turn};
 
 /// Largest response that counts as small, in bytes. A connection with small responses alone may use the reserve of an
 /// exhausted budget.
@@ -38,17 +38,17 @@ pub(super) enum Room {
 impl State {
     /// Reports that a request buffers `now` bytes in place of `before`: that of a call, or without a key the request of
     /// an HTTP/1.1 connection.
-    pub(crate) fn hold(&mut self, key: Option<SlotKey>, before: usize, now: usize) {
+    pub(crate) fn replace_request_bytes(&mut self, key: Option<SlotKey>, before: usize, now: usize) {
         let Some(key) = key else {
             if let Some(http1) = &mut self.http1 {
-                http1.held = http1.held.saturating_sub(before) + now;
+                http1.buffered = http1.buffered.saturating_sub(before) + now;
             }
             self.note_growth(before.abs_diff(now));
             return;
         };
         if let Some(call) = self.slot(key).and_then(Slot::server) {
-            call.release(before);
-            call.hold(now);
+            call.remove_buffered(before);
+            call.add_buffered(now);
             self.note_growth(before.abs_diff(now));
         }
     }
@@ -78,7 +78,7 @@ impl State {
         self.memory.requests_uncounted = 0;
         self.memory.responses_uncounted = 0;
         if self.memory.budget.is_some() {
-            self.charge(self.held());
+            self.charge(self.buffered());
         }
     }
 
@@ -86,7 +86,7 @@ impl State {
     pub(crate) fn count_responses(&mut self) {
         self.memory.responses_uncounted = 0;
         if self.memory.budget.is_some() {
-            self.charge(Held { responses: self.held_responses(), ..self.memory.charged });
+            self.charge(BufferedBytes { responses: self.buffered_responses(), ..self.memory.charged });
         }
     }
 
@@ -101,36 +101,36 @@ impl State {
         }
     }
 
-    fn charge(&mut self, held: Held) {
+    fn charge(&mut self, buffered: BufferedBytes) {
         let MemoryAccount { budget: Some(budget), charged, .. } = &mut self.memory else { return };
-        if !held.differs(*charged) {
+        if !buffered.differs(*charged) {
             return;
         }
         // A connection that is closed drops its responses.
-        let waker = if self.http2.is_closed() && held.charged() == Held::default() {
+        let waker = if self.http2.is_closed() && buffered.charged() == BufferedBytes::default() {
             budget.release(charged)
         } else {
-            budget.charge(charged, held)
+            budget.charge(charged, buffered)
         };
         self.deferred.wake(waker);
     }
 
     /// Returns the bytes buffered for the peer.
-    pub(crate) fn held(&self) -> Held {
-        let gathered = self.http1.as_ref().map_or(0, |http1| http1.held);
-        Held {
-            requests: self.http2.buffered_bytes() + self.held_by_calls() + gathered,
-            responses: self.held_responses(),
+    pub(crate) fn buffered(&self) -> BufferedBytes {
+        let gathered = self.http1.as_ref().map_or(0, |http1| http1.buffered);
+        BufferedBytes {
+            requests: self.http2.buffered_bytes() + self.buffered_by_calls() + gathered,
+            responses: self.buffered_responses(),
         }
     }
 
     /// Returns the bytes of all calls' metadata, and of the requests that handlers have.
-    fn held_by_calls(&self) -> usize {
-        let calls = self.slots.iter().filter_map(|(_, slot)| Some(slot.server_ref()?.held as usize));
+    fn buffered_by_calls(&self) -> usize {
+        let calls = self.slots.iter().filter_map(|(_, slot)| Some(slot.server_ref()?.buffered as usize));
         calls.sum()
     }
 
-    fn held_responses(&self) -> usize {
+    fn buffered_responses(&self) -> usize {
         let unsent = self.http1.as_ref().map_or(0, |http1| http1.unsent);
         self.http2.unsent_memory() + self.memory.writing + unsent
     }
@@ -191,16 +191,16 @@ impl State {
     /// On a full connection, streams with nothing queued may still run: all of them up to twice its budget, and beyond
     /// that those that [`admit_beyond`](Self::admit_beyond) has let through. The peer may read their responses first.
     #[inline]
-    pub(crate) fn may_go_on(&mut self, key: SlotKey) -> bool {
-        !self.is_full() || self.may_go_on_beyond(key)
+    pub(crate) fn may_run(&mut self, key: SlotKey) -> bool {
+        !self.is_full() || self.may_run_beyond(key)
     }
 
     #[cold]
-    fn may_go_on_beyond(&mut self, key: SlotKey) -> bool {
+    fn may_run_beyond(&mut self, key: SlotKey) -> bool {
         let is_far_beyond = self.http2.queued_memory() > self.http2.buffer_budget().saturating_mul(2);
         let Some(slot) = self.slot(key) else { return false };
         let Some(call) = slot.server_ref() else { return false };
-        let may_exceed = call.admission.may_exceed || (call.head_sent && !is_far_beyond);
+        let may_exceed = call.admission.may_exceed || (call.headers_sent && !is_far_beyond);
         let stream = slot.stream;
         may_exceed && self.http2.queued(stream) == 0 && !self.lacks_room()
     }
@@ -222,14 +222,14 @@ impl State {
     pub(crate) fn admit_next(&mut self) {
         while self.memory.has_waiting() && !self.is_full() {
             let Some(key) = self.memory.waiting.pop_front() else { return };
-            if self.let_go_on(key) {
+            if self.wake_waiting(key) {
                 return;
             }
         }
     }
 
     /// Wakes a call that waits. Returns whether it still exists.
-    fn let_go_on(&mut self, key: SlotKey) -> bool {
+    fn wake_waiting(&mut self, key: SlotKey) -> bool {
         let Some(call) = self.slot(key).and_then(Slot::server) else { return false };
         call.admission.waits = false;
         let task = call.task.take();
@@ -242,8 +242,8 @@ impl State {
     fn admit_beyond_full(&mut self) {
         for _ in 0..self.memory.waiting.len() {
             let Some(key) = self.memory.waiting.pop_front() else { return };
-            if self.may_go_on_beyond(key) {
-                self.let_go_on(key);
+            if self.may_run_beyond(key) {
+                self.wake_waiting(key);
             } else if self.slot(key).is_some() {
                 self.memory.waiting.push_back(key);
             }
@@ -265,7 +265,7 @@ impl State {
             {
                 call.admission.may_exceed = true;
                 self.memory.waiting.remove(at);
-                self.let_go_on(key);
+                self.wake_waiting(key);
                 return;
             }
         }
@@ -300,8 +300,8 @@ impl Connection {
     /// Waits, on an HTTP/1.1 connection, until at most `unsent_max` bytes are unsent and the server has room.
     pub(crate) fn poll_admission(&self, turn: &mut Turn, unsent_max: usize, cx: &Context<'_>) -> Poll<()> {
         let state = self.lock();
-        let is_held_up = state.http1.as_ref().is_some_and(|http1| http1.unsent > unsent_max);
-        if !is_held_up && !state.lacks_room() {
+        let has_unsent = state.http1.as_ref().is_some_and(|http1| http1.unsent > unsent_max);
+        if !has_unsent && !state.lacks_room() {
             return Poll::Ready(());
         }
         drop(state);

@@ -4,13 +4,13 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::slot::SlotKey;
-use crate::memory_budget::{Held, MemoryBudget};
+use crate::memory_budget::{BufferedBytes, MemoryBudget};
 
 /// Memory accounting of a server's connection. A client's connection has no budget and counts nothing.
 #[derive(Debug, Default)]
 pub(crate) struct MemoryAccount {
     pub(super) budget: Option<Arc<MemoryBudget>>,
-    pub(super) charged: Held,
+    pub(super) charged: BufferedBytes,
     /// Growth of requests and of responses since the last recount, in bytes.
     pub(super) requests_uncounted: usize,
     pub(super) responses_uncounted: usize,

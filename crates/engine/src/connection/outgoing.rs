@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use bytes::Bytes;
 use thalweg_http2::{SendError, StreamId};
 
-use super::spare;
+use super::buffer_pool;
 use crate::chain::Chain;
 use crate::encode::Encode;
 use crate::grpc::codec::{self, Compress};
@@ -73,33 +73,33 @@ impl Outgoing {
         encoded
     }
 
-    /// Encodes the only message of a stream: a small one is appended to `scratch`, a larger one gets a buffer of its
-    /// own.
+    /// Encodes the only message of a stream: a small one is appended to `encode_buffer`, a larger one gets a buffer of
+    /// its own.
     ///
     /// # Errors
-    /// The message may not be sent, or its code has failed. `scratch` is unchanged then.
+    /// The message may not be sent, or its code has failed. `encode_buffer` is unchanged then.
     #[inline]
     pub(crate) fn encode_single<T: Encode>(
         &self,
         message: &T,
-        scratch: &mut Vec<u8>,
+        encode_buffer: &mut Vec<u8>,
     ) -> Result<Single, Status> {
         if T::IS_FRAMED {
-            return Ok(framed(message, scratch));
+            return Ok(framed(message, encode_buffer));
         }
-        let (start, mut len) = (scratch.len(), 0);
+        let (start, mut len) = (encode_buffer.len(), 0);
         let encoded = guarded(|| {
             len = message.encoded_len();
             let is_small = len <= COPY_MAX.min(self.message_size_max) && len < self.compressed_from as usize;
             if is_small && let Ok(prefix) = envelope::prefix(false, len) {
-                scratch.extend_from_slice(&prefix);
-                message.encode(scratch);
+                encode_buffer.extend_from_slice(&prefix);
+                message.encode(encode_buffer);
             }
             is_small
         });
         let end = start + PREFIX_LEN + len;
         let status = match encoded {
-            Ok(true) if scratch.len() == end => {
+            Ok(true) if encode_buffer.len() == end => {
                 message.note_encoded(Ok(len));
                 return Ok(Single::Small(start..end));
             }
@@ -109,12 +109,12 @@ impl Outgoing {
                 return Ok(Single::Large(Box::new(wire)));
             }
             Ok(true) => {
-                let found = scratch.len().saturating_sub(start + PREFIX_LEN);
+                let found = encode_buffer.len().saturating_sub(start + PREFIX_LEN);
                 Status::internal(format!("the message announced {len} bytes but encoded {found}"))
             }
             Err(status) => status,
         };
-        scratch.truncate(start);
+        encode_buffer.truncate(start);
         message.note_encoded(Err(&status));
         Err(status)
     }
@@ -132,11 +132,11 @@ impl Outgoing {
 
 /// Like [`Outgoing::encode_single`], for bodies that are already framed.
 #[inline]
-fn framed<T: Encode>(body: &T, scratch: &mut Vec<u8>) -> Single {
-    let start = scratch.len();
+fn framed<T: Encode>(body: &T, encode_buffer: &mut Vec<u8>) -> Single {
+    let start = encode_buffer.len();
     if body.encoded_len() <= COPY_MAX {
-        body.encode(scratch);
-        return Single::Small(start..scratch.len());
+        body.encode(encode_buffer);
+        return Single::Small(start..encode_buffer.len());
     }
     let mut wire = Chain::default();
     body.encode_chained(&mut wire);
@@ -169,7 +169,7 @@ pub(super) fn hand_over(
 
 /// The only message of a stream in one direction, encoded, with its prefix.
 pub(crate) enum Single {
-    /// Range of the message in the scratch buffer.
+    /// Range of the message in the encode buffer.
     Small(Range<usize>),
     Large(Box<Chain>),
 }
@@ -189,12 +189,12 @@ impl Single {
         self,
         http2: &mut thalweg_http2::Connection,
         stream: StreamId,
-        scratch: &[u8],
+        encode_buffer: &[u8],
         end_stream: bool,
     ) -> Result<(), SendError> {
         match self {
             Self::Small(range) => {
-                let bytes = &scratch[range];
+                let bytes = &encode_buffer[range];
                 let copy = |out: &mut Vec<u8>| out.extend_from_slice(bytes);
                 if http2.send_data_in_place(stream, bytes.len(), end_stream, copy)? {
                     return Ok(());
@@ -206,24 +206,24 @@ impl Single {
     }
 }
 
-/// Maximum capacity of a scratch buffer that is kept, in bytes.
-const SCRATCH_KEPT_MAX: usize = 64 * 1024;
+/// Maximum capacity of an encode buffer that is kept, in bytes.
+const ENCODE_BUFFER_CAPACITY_MAX: usize = 64 * 1024;
 
 thread_local! {
     /// Buffer that small messages are encoded to before they are copied to the output.
-    static SCRATCH: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+    static ENCODE_BUFFER: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
-/// Takes this thread's scratch buffer, empty. Returns a new one if it is in use.
+/// Takes this thread's encode buffer, empty. Returns a new one if it is in use.
 #[inline]
-pub(crate) fn take_scratch() -> Vec<u8> {
-    spare::take(&SCRATCH)
+pub(crate) fn take_encode_buffer() -> Vec<u8> {
+    buffer_pool::take(&ENCODE_BUFFER)
 }
 
-/// Stores the buffer for the next [`take_scratch`].
+/// Stores the buffer for the next [`take_encode_buffer`].
 #[inline]
-pub(crate) fn keep_scratch(scratch: Vec<u8>) {
-    spare::keep(&SCRATCH, scratch, SCRATCH_KEPT_MAX);
+pub(crate) fn put_encode_buffer(encode_buffer: Vec<u8>) {
+    buffer_pool::put(&ENCODE_BUFFER, encode_buffer, ENCODE_BUFFER_CAPACITY_MAX);
 }
 
 /// Runs a message's code and catches panics.

@@ -50,7 +50,7 @@ pub trait Source: Stream<Item = Result<Self::Message, Status>> + Unpin {
 }
 
 /// Capacity that a stream keeps while it waits for messages, in bytes.
-const KEPT_CAPACITY_MAX: usize = 4 * 1024;
+const IDLE_CAPACITY_MAX: usize = 4 * 1024;
 
 /// Encoded messages of one stream, to be sent together.
 pub struct Pack {
@@ -96,13 +96,13 @@ impl Pack {
         }
         // Framing needs no measuring first, which is a third of the cost of an empty message.
         let start = self.wire.buffer().len();
-        let mut begun = Begun { pack: self, start, is_done: false };
-        let out = begun.pack.wire.buffer();
+        let mut started = StartedMessage { pack: self, start, is_done: false };
+        let out = started.pack.wire.buffer();
         out.extend_from_slice(&[0; PREFIX_LEN]);
         message.encode(out);
         let len = out.len().wrapping_sub(start + PREFIX_LEN);
-        begun.is_done = true;
-        drop(begun);
+        started.is_done = true;
+        drop(started);
         let is_fitting = len < CHAINED_LEN_MIN && len <= self.outgoing.message_size_max;
         let (true, Ok(prefix)) = (is_fitting, envelope::prefix(false, len)) else {
             return self.push_again(message, start);
@@ -167,8 +167,8 @@ impl Pack {
 
     /// Frees memory for many messages, once the pack was handed over and no message is available. Messages that come
     /// one by one don't need it.
-    pub(super) fn rest(&mut self) {
-        if self.wire.buffer().capacity() > KEPT_CAPACITY_MAX && self.wire.is_empty() {
+    pub(super) fn shrink(&mut self) {
+        if self.wire.buffer().capacity() > IDLE_CAPACITY_MAX && self.wire.is_empty() {
             self.wire = Chain::default();
             self.last_len = 0;
         }
@@ -176,13 +176,13 @@ impl Pack {
 }
 
 /// A message being encoded: a panic fails its pack. Costs nothing without a panic.
-struct Begun<'a> {
+struct StartedMessage<'a> {
     pack: &'a mut Pack,
     start: usize,
     is_done: bool,
 }
 
-impl Drop for Begun<'_> {
+impl Drop for StartedMessage<'_> {
     #[inline]
     fn drop(&mut self) {
         if !self.is_done {

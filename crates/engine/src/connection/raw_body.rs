@@ -10,22 +10,22 @@ use bytes::Bytes;
 use http::HeaderMap;
 use http_body::{Frame, SizeHint};
 
-use super::inbox::{Cut, GATHERED_LEN_MAX};
+use super::inbox::{GATHERED_LEN_MAX, ReadUnit};
 use super::receiving::{Arrived, Receiving};
-use super::request_share::RequestShare;
+use super::request_accounting::RequestAccounting;
 use super::shared::Connection;
 use super::slot::{End, SlotKey};
 use crate::buffers;
 use crate::grpc::envelope::{EnvelopeError, Prefix};
-use crate::grpc::response::ResponseHead;
+use crate::grpc::response::ResponseHeaders;
 use crate::measure::CallMeasure;
 use crate::raw::Trailers;
 use crate::status::{Code, Status};
 
 /// Shorter batches are copied, which is cheaper than lending the buffer.
-const LENT_LEN_MIN: usize = 4 << 10;
-/// Minimum initial capacity, in bytes, of streams whose recent batches are at least `LENT_LEN_MIN`: two reads.
-const SPARE_LEN_MIN: usize = 128 << 10;
+const POOLED_LEN_MIN: usize = 4 << 10;
+/// Minimum initial capacity, in bytes, of streams whose recent batches are at least `POOLED_LEN_MIN`: two reads.
+const NEXT_BUFFER_LEN_MIN: usize = 128 << 10;
 /// Messages that arrived together are passed on in pieces of this size, which fit a copying reader's cache.
 const PIECE_LEN: usize = 16 << 10;
 
@@ -34,13 +34,13 @@ const PIECE_LEN: usize = 16 << 10;
 /// In a gRPC body each piece consists of one or more whole messages, prefixes included, unless a message exceeds 16
 /// MiB. Reading opens the peer's window. Dropping a response body before its end cancels the call.
 #[derive(Default)]
-pub struct RawBody(Kind);
+pub struct RawBody(BodyKind);
 
 #[derive(Default)]
-enum Kind {
+enum BodyKind {
     #[default]
     Empty,
-    Whole(Bytes, Trailers),
+    Complete(Bytes, Trailers),
     /// A request that has arrived as a whole and takes long to decode.
     Long(Bytes, Box<(Arc<Connection>, SlotKey)>),
     Reader(Box<RawReader>),
@@ -48,39 +48,39 @@ enum Kind {
 
 impl RawBody {
     /// Creates a body that is available as a whole.
-    pub fn whole(bytes: Bytes, trailers: Trailers) -> Self {
-        Self(Kind::Whole(bytes, trailers))
+    pub fn complete(bytes: Bytes, trailers: Trailers) -> Self {
+        Self(BodyKind::Complete(bytes, trailers))
     }
 
     /// Server: creates the body of a request that has arrived as a whole, is already counted in full by its
     /// connection, and takes long to decode.
     pub(crate) fn long(bytes: Bytes, connection: &Arc<Connection>, key: SlotKey) -> Self {
-        Self(Kind::Long(bytes, Box::new((Arc::clone(connection), key))))
+        Self(BodyKind::Long(bytes, Box::new((Arc::clone(connection), key))))
     }
 
     /// Returns the accounting of memory and decoding time for this body. It does nothing for a body that is available
     /// as a whole and is quick to decode.
-    pub fn share(&self) -> RequestShare {
+    pub fn accounting(&self) -> RequestAccounting {
         match &self.0 {
-            Kind::Empty | Kind::Whole(..) => RequestShare::default(),
-            Kind::Long(bytes, of) => RequestShare::of_call(&of.0, of.1, bytes.len()),
-            Kind::Reader(reader) => {
-                RequestShare::of_call(&reader.receiving.connection, reader.receiving.key, 0)
+            BodyKind::Empty | BodyKind::Complete(..) => RequestAccounting::default(),
+            BodyKind::Long(bytes, of) => RequestAccounting::of_call(&of.0, of.1, bytes.len()),
+            BodyKind::Reader(reader) => {
+                RequestAccounting::of_call(&reader.receiving.connection, reader.receiving.key, 0)
             }
         }
     }
 
     pub(crate) fn reader(reader: Box<RawReader>) -> Self {
-        Self(Kind::Reader(reader))
+        Self(BodyKind::Reader(reader))
     }
 
     /// Returns the whole body and leaves it empty, if it is available as a whole.
-    pub fn take_whole(&mut self) -> Option<(Bytes, Trailers)> {
+    pub fn take_complete(&mut self) -> Option<(Bytes, Trailers)> {
         match std::mem::take(&mut self.0) {
-            Kind::Empty => Some((Bytes::new(), Trailers::None)),
-            Kind::Whole(bytes, trailers) => Some((bytes, trailers)),
-            Kind::Long(bytes, _) => Some((bytes, Trailers::None)),
-            reader @ Kind::Reader(_) => {
+            BodyKind::Empty => Some((Bytes::new(), Trailers::None)),
+            BodyKind::Complete(bytes, trailers) => Some((bytes, trailers)),
+            BodyKind::Long(bytes, _) => Some((bytes, Trailers::None)),
+            reader @ BodyKind::Reader(_) => {
                 self.0 = reader;
                 None
             }
@@ -97,38 +97,40 @@ impl http_body::Body for RawBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
         match &mut self.0 {
-            Kind::Empty => Poll::Ready(None),
-            Kind::Whole(bytes, _) if !bytes.is_empty() => {
+            BodyKind::Empty => Poll::Ready(None),
+            BodyKind::Complete(bytes, _) if !bytes.is_empty() => {
                 Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes)))))
             }
-            Kind::Whole(_, trailers) => {
+            BodyKind::Complete(_, trailers) => {
                 let trailers = std::mem::take(trailers).into_fields();
-                self.0 = Kind::Empty;
+                self.0 = BodyKind::Empty;
                 Poll::Ready(trailers.map(|fields| Ok(Frame::trailers(fields))))
             }
-            Kind::Long(bytes, _) => {
+            BodyKind::Long(bytes, _) => {
                 let bytes = std::mem::take(bytes);
-                self.0 = Kind::Empty;
+                self.0 = BodyKind::Empty;
                 Poll::Ready((!bytes.is_empty()).then(|| Ok(Frame::data(bytes))))
             }
-            Kind::Reader(reader) => reader.poll_frame(cx),
+            BodyKind::Reader(reader) => reader.poll_frame(cx),
         }
     }
 
     fn is_end_stream(&self) -> bool {
         match &self.0 {
-            Kind::Empty => true,
-            Kind::Whole(bytes, trailers) => bytes.is_empty() && matches!(trailers, Trailers::None),
-            Kind::Long(bytes, _) => bytes.is_empty(),
-            Kind::Reader(reader) => reader.is_finished && reader.trailers.is_none(),
+            BodyKind::Empty => true,
+            BodyKind::Complete(bytes, trailers) => bytes.is_empty() && matches!(trailers, Trailers::None),
+            BodyKind::Long(bytes, _) => bytes.is_empty(),
+            BodyKind::Reader(reader) => reader.is_finished && reader.trailers.is_none(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
-            Kind::Empty => SizeHint::with_exact(0),
-            Kind::Whole(bytes, _) | Kind::Long(bytes, _) => SizeHint::with_exact(bytes.len() as u64),
-            Kind::Reader(_) => SizeHint::default(),
+            BodyKind::Empty => SizeHint::with_exact(0),
+            BodyKind::Complete(bytes, _) | BodyKind::Long(bytes, _) => {
+                SizeHint::with_exact(bytes.len() as u64)
+            }
+            BodyKind::Reader(_) => SizeHint::default(),
         }
     }
 }
@@ -136,9 +138,11 @@ impl http_body::Body for RawBody {
 impl fmt::Debug for RawBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Kind::Empty => f.write_str("RawBody(empty)"),
-            Kind::Whole(bytes, _) | Kind::Long(bytes, _) => write!(f, "RawBody({} bytes)", bytes.len()),
-            Kind::Reader(_) => f.write_str("RawBody(it comes)"),
+            BodyKind::Empty => f.write_str("RawBody(empty)"),
+            BodyKind::Complete(bytes, _) | BodyKind::Long(bytes, _) => {
+                write!(f, "RawBody({} bytes)", bytes.len())
+            }
+            BodyKind::Reader(_) => f.write_str("RawBody(it comes)"),
         }
     }
 }
@@ -147,11 +151,11 @@ impl fmt::Debug for RawBody {
 pub(crate) struct RawReader {
     receiving: Receiving,
     /// Client: the response headers, once they have arrived.
-    head: Option<Arc<ResponseHead>>,
+    headers: Option<Arc<ResponseHeaders>>,
     /// Whether the body is gRPC's.
     gathers: bool,
     /// Bytes to pass on as they arrive, before the next message begins.
-    loose: u64,
+    passthrough_len: u64,
     /// Bytes to return next.
     batch: Bytes,
     /// Lengths of the batch's pieces, except for the last one.
@@ -187,12 +191,12 @@ impl RawReader {
     }
 
     fn new(receiving: Receiving, gathers: bool, measure: CallMeasure) -> Self {
-        let loose = if gathers { 0 } else { u64::MAX };
+        let passthrough_len = if gathers { 0 } else { u64::MAX };
         Self {
             receiving,
-            head: None,
+            headers: None,
             gathers,
-            loose,
+            passthrough_len,
             batch: Bytes::new(),
             piece_lens: VecDeque::new(),
             batch_len: 0,
@@ -204,10 +208,10 @@ impl RawReader {
     }
 
     /// Client: waits for the response headers, or the end if there are none.
-    pub(crate) fn poll_head(&mut self, cx: &Context<'_>) -> Poll<Result<Arc<ResponseHead>, End>> {
-        let polled = self.receiving.poll_head(cx);
-        if let Poll::Ready(Ok(head)) = &polled {
-            self.head = Some(Arc::clone(head));
+    pub(crate) fn poll_headers(&mut self, cx: &Context<'_>) -> Poll<Result<Arc<ResponseHeaders>, End>> {
+        let polled = self.receiving.poll_headers(cx);
+        if let Poll::Ready(Ok(headers)) = &polled {
+            self.headers = Some(Arc::clone(headers));
         }
         polled
     }
@@ -225,13 +229,13 @@ impl RawReader {
             let mut bytes = Vec::new();
             let end = match ready!(self.poll_arrived(&mut bytes, cx)) {
                 Ok(Arrived::End(end)) => end,
-                Ok(Arrived::Rest) => {
-                    self.loose = u64::MAX;
-                    self.cut(bytes);
+                Ok(Arrived::Truncated) => {
+                    self.passthrough_len = u64::MAX;
+                    self.split_messages(bytes);
                     continue;
                 }
                 Ok(Arrived::Bytes) => {
-                    self.cut(bytes);
+                    self.split_messages(bytes);
                     continue;
                 }
                 Err(error) => End::Lost { status: error.into(), unprocessed: false },
@@ -258,27 +262,27 @@ impl RawReader {
         bytes: &mut Vec<u8>,
         cx: &Context<'_>,
     ) -> Poll<Result<Arrived, EnvelopeError>> {
-        let cut = if self.loose > 0 { Cut::Bytes } else { Cut::MessagesOrBytes };
+        let unit = if self.passthrough_len > 0 { ReadUnit::Bytes } else { ReadUnit::MessagesOrBytes };
         let tail = std::mem::take(&mut self.tail);
-        self.receiving.poll_arrived(cut, tail, bytes, || self.spare(), cx)
+        self.receiving.poll_arrived(unit, tail, bytes, || self.next_buffer(), cx)
     }
 
     /// Returns the inbox's buffer for the next batch.
-    fn spare(&self) -> Option<Vec<u8>> {
-        let len = if self.batch_len < LENT_LEN_MIN { 0 } else { self.batch_len.max(SPARE_LEN_MIN) };
+    fn next_buffer(&self) -> Option<Vec<u8>> {
+        let len = if self.batch_len < POOLED_LEN_MIN { 0 } else { self.batch_len.max(NEXT_BUFFER_LEN_MIN) };
         buffers::take(len)
     }
 
     /// Makes the whole messages at the front of `bytes` the next batch. The rest waits for more bytes.
-    fn cut(&mut self, mut bytes: Vec<u8>) {
-        let mut end = usize::try_from(self.loose).unwrap_or(usize::MAX).min(bytes.len());
-        if self.gathers && self.loose != u64::MAX {
-            self.loose -= end as u64;
+    fn split_messages(&mut self, mut bytes: Vec<u8>) {
+        let mut end = usize::try_from(self.passthrough_len).unwrap_or(usize::MAX).min(bytes.len());
+        if self.gathers && self.passthrough_len != u64::MAX {
+            self.passthrough_len -= end as u64;
             let mut piece_start = end;
             if end > 0 {
                 self.piece_lens.push_back(end);
             }
-            while self.loose == 0 && end < bytes.len() {
+            while self.passthrough_len == 0 && end < bytes.len() {
                 let there = bytes.len() - end;
                 match Prefix::parse(&bytes[end..], GATHERED_LEN_MAX) {
                     Ok(Some(prefix)) if there >= prefix.envelope_len() => {
@@ -292,9 +296,10 @@ impl RawReader {
                     Ok(_) => break,
                     Err(_) => {
                         // A message that is too large to gather, or invalid.
-                        let whole = Prefix::parse(&bytes[end..], usize::MAX).ok().flatten();
-                        let len = whole.map_or(u64::MAX, |prefix| prefix.envelope_len() as u64);
-                        self.loose = if len == u64::MAX { len } else { len - there.min(len as usize) as u64 };
+                        let complete = Prefix::parse(&bytes[end..], usize::MAX).ok().flatten();
+                        let len = complete.map_or(u64::MAX, |prefix| prefix.envelope_len() as u64);
+                        self.passthrough_len =
+                            if len == u64::MAX { len } else { len - there.min(len as usize) as u64 };
                         end = bytes.len();
                         self.piece_lens.clear();
                     }
@@ -309,7 +314,8 @@ impl RawReader {
             self.tail = bytes.split_off(end);
         }
         self.batch_len = bytes.len().max(self.batch_len / 2);
-        self.batch = if bytes.len() >= LENT_LEN_MIN { buffers::lend(bytes) } else { buffers::copy(bytes) };
+        self.batch =
+            if bytes.len() >= POOLED_LEN_MIN { buffers::pooled(bytes) } else { buffers::copy(bytes) };
     }
 
     /// Returns the next piece of the batch.
@@ -325,7 +331,10 @@ impl RawReader {
         if self.receiving.is_client {
             let trailers = trailers.map_or(Trailers::GrpcOk, |fields| Trailers::of(*fields));
             if self.measure.is_some() {
-                let code = self.head.as_ref().map(|head| trailers.code(head.http_status, &head.metadata));
+                let code = self
+                    .headers
+                    .as_ref()
+                    .map(|headers| trailers.code(headers.http_status, &headers.metadata));
                 self.measure.end(code.unwrap_or(Code::Unknown));
             }
             self.trailers = trailers.into_fields();

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use super::inbox::Cut;
+use super::inbox::ReadUnit;
 use super::shared::Connection;
 use super::slot::{End, SlotKey, WakesOn};
-use super::unlocked::{NeedsClone, PolledTask, look};
+use super::unlocked::{NeedsClone, PolledTask, poll_with_waker};
 use crate::grpc::envelope::EnvelopeError;
-use crate::grpc::response::ResponseHead;
+use crate::grpc::response::ResponseHeaders;
 use crate::status::{Code, Status};
 
 /// The receiving half of a stream of a connection.
@@ -25,80 +25,82 @@ pub(super) enum Arrived {
     /// At least as many bytes as the reader waited for. A large message has its own buffer.
     Bytes,
     /// The beginning of a message whose rest will not come.
-    Rest,
+    Truncated,
     End(End),
 }
 
 impl Receiving {
     /// Client: the response headers, or the end that came instead.
-    pub(super) fn poll_head(&self, cx: &Context<'_>) -> Poll<Result<Arc<ResponseHead>, End>> {
-        look(cx, |sleeper| {
+    pub(super) fn poll_headers(&self, cx: &Context<'_>) -> Poll<Result<Arc<ResponseHeaders>, End>> {
+        poll_with_waker(cx, |task| {
             let mut state = self.connection.lock();
-            let Some(slot) = state.slot(self.key) else { return Ok(Poll::Ready(Err(self.gone()))) };
+            let Some(slot) = state.slot(self.key) else {
+                return Ok(Poll::Ready(Err(self.end_without_slot())));
+            };
             let Some(call) = slot.client() else { return Ok(Poll::Pending) };
-            if let Some(head) = &call.head {
-                return Ok(Poll::Ready(Ok(Arc::clone(head))));
+            if let Some(headers) = &call.headers {
+                return Ok(Poll::Ready(Ok(Arc::clone(headers))));
             }
             if call.wakes_on == WakesOn::Messages {
-                call.wakes_on = WakesOn::Head;
+                call.wakes_on = WakesOn::Headers;
             }
             if let Some(end) = &slot.end {
                 return Ok(Poll::Ready(Err(end.clone())));
             }
-            sleeper.keep_in(&mut slot.receiver)?;
+            task.store_waker_in(&mut slot.receiver)?;
             Ok(Poll::Pending)
         })
     }
 
     /// Swaps the received bytes into `buffer`, which must be empty. `tail` holds the reader's unread bytes, the
-    /// beginning of a message. `spare` supplies a buffer for the bytes that arrive next.
+    /// beginning of a message. `next_buffer` supplies a buffer for the bytes that arrive next.
     ///
     /// # Errors
-    /// With [`Cut::Messages`]: the bytes are not a valid message, or it is too large.
+    /// With [`ReadUnit::Messages`]: the bytes are not a valid message, or it is too large.
     pub(super) fn poll_arrived(
         &self,
-        cut: Cut,
+        unit: ReadUnit,
         mut tail: Vec<u8>,
         buffer: &mut Vec<u8>,
-        spare: impl Fn() -> Option<Vec<u8>>,
+        next_buffer: impl Fn() -> Option<Vec<u8>>,
         cx: &Context<'_>,
     ) -> Poll<Result<Arrived, EnvelopeError>> {
-        look(cx, |sleeper| self.take_arrived(cut, &mut tail, buffer, &spare, sleeper))
+        poll_with_waker(cx, |task| self.take_arrived(unit, &mut tail, buffer, &next_buffer, task))
     }
 
     #[inline]
     fn take_arrived(
         &self,
-        cut: Cut,
+        unit: ReadUnit,
         tail: &mut Vec<u8>,
         buffer: &mut Vec<u8>,
-        spare: impl Fn() -> Option<Vec<u8>>,
-        sleeper: &mut PolledTask<'_>,
+        next_buffer: impl Fn() -> Option<Vec<u8>>,
+        task: &mut PolledTask<'_>,
     ) -> Result<Poll<Result<Arrived, EnvelopeError>>, NeedsClone> {
         let mut state = self.connection.lock();
         let Some((slot, http2, _)) = state.parts(self.key) else {
-            return Ok(Poll::Ready(Ok(Arrived::End(self.gone()))));
+            return Ok(Poll::Ready(Ok(Arrived::End(self.end_without_slot()))));
         };
-        let arrived = match slot.inbox.put_back_for(cut, std::mem::take(tail), slot.stream, http2) {
+        let arrived = match slot.inbox.put_back_for(unit, std::mem::take(tail), slot.stream, http2) {
             Err(error) => Poll::Ready(Err(error)),
             Ok(true) => {
-                if !slot.inbox.has_sealed()
-                    && let Some(spare) = spare()
+                if !slot.inbox.has_complete()
+                    && let Some(next_buffer) = next_buffer()
                 {
-                    *buffer = spare;
+                    *buffer = next_buffer;
                 }
                 slot.inbox.take(buffer, slot.stream, http2);
                 Poll::Ready(Ok(Arrived::Bytes))
             }
             Ok(false) => match &slot.end {
                 None => {
-                    sleeper.keep_in(&mut slot.receiver)?;
+                    task.store_waker_in(&mut slot.receiver)?;
                     Poll::Pending
                 }
-                Some(_) if cut != Cut::Messages && !slot.inbox.is_empty() => {
+                Some(_) if unit != ReadUnit::Messages && !slot.inbox.is_empty() => {
                     *buffer = slot.inbox.take_rest();
                     slot.inbox.release(slot.stream, http2);
-                    Poll::Ready(Ok(Arrived::Rest))
+                    Poll::Ready(Ok(Arrived::Truncated))
                 }
                 Some(End::Complete(Ok(_))) if !slot.inbox.is_empty() => {
                     Poll::Ready(Err(EnvelopeError::Truncated { received: slot.inbox.len() }))
@@ -115,7 +117,7 @@ impl Receiving {
 
     /// End of a stream that has no slot any more.
     #[cold]
-    fn gone(&self) -> End {
+    fn end_without_slot(&self) -> End {
         let status = if self.is_client {
             Status::internal("the stream was read after its end")
         } else {

@@ -11,7 +11,7 @@ use super::outgoing::{Outgoing, hand_over};
 use super::pack::{Pack, Source};
 use super::shared::Connection;
 use super::slot::SlotKey;
-use super::unlocked::{NeedsClone, PolledTask, look};
+use super::unlocked::{NeedsClone, PolledTask, poll_with_waker};
 use crate::measure::CallMeasure;
 use crate::scheduler::{Pause, Yields, yield_now};
 use crate::status::Status;
@@ -37,14 +37,14 @@ pub(crate) enum SendOutcome {
     /// The source failed, or encoding one of its messages did.
     Failed(Status),
     /// The stream is gone: reset, or its connection lost.
-    Gone,
+    StreamClosed,
 }
 
 /// Moves messages from a source to a stream, subject to flow control. At most one pack and the stream's queue are in
 /// memory.
 ///
 /// Messages that are ready together are packed and sent together: when the source has no more available, or the pack
-/// is full. A source that [yields](super::yields) has more available.
+/// is full. A source that [yields](crate::scheduler::Yields) has more available.
 pub(crate) struct SendLoop<S> {
     connection: Arc<Connection>,
     key: SlotKey,
@@ -124,14 +124,14 @@ impl<S: Source> SendLoop<S> {
             }
             match self.poll_flush(cx) {
                 Poll::Pending => return Poll::Pending,
-                Poll::Ready(Err(Gone)) => return Poll::Ready(SendOutcome::Gone),
+                Poll::Ready(Err(StreamClosed)) => return Poll::Ready(SendOutcome::StreamClosed),
                 Poll::Ready(Ok(())) => {}
             }
             match self.ended.take() {
                 Some(Ok(())) => return Poll::Ready(SendOutcome::Done),
                 Some(Err(status)) => return Poll::Ready(SendOutcome::Failed(status)),
-                None if filled == Filled::NoneAtHand => {
-                    self.pack.rest();
+                None if filled == Filled::NoneAvailable => {
+                    self.pack.shrink();
                     return Poll::Pending;
                 }
                 None => {}
@@ -146,48 +146,48 @@ impl<S: Source> SendLoop<S> {
         if self.ended.is_some() {
             return Filled::Full;
         }
-        let mut is_asked_again = false;
+        let mut polled_again = false;
         while !self.pack.is_full() {
             let len_before = self.pack.wire.len();
             if let Poll::Ready(ended) = self.pack.poll_filled(&mut self.source, cx) {
                 self.ended = Some(ended);
                 break;
             }
-            let has_given = self.pack.wire.len() > len_before;
-            match (is_asked_again, has_given) {
+            let made_progress = self.pack.wire.len() > len_before;
+            match (polled_again, made_progress) {
                 (true, true) => self.yields.confirm(),
                 (true, false) => self.yields.refute(),
                 (false, _) => {}
             }
-            if !has_given {
-                return Filled::NoneAtHand;
+            if !made_progress {
+                return Filled::NoneAvailable;
             }
             if self.pack.is_full() {
                 break;
             }
             match self.yields.pause(has_budget_remaining(), Instant::now) {
-                Pause::Send => return Filled::NoneAtHand,
+                Pause::Send => return Filled::NoneAvailable,
                 Pause::Yield => return Filled::Yielded,
-                Pause::Ask => is_asked_again = true,
+                Pause::PollAgain => polled_again = true,
             }
         }
         Filled::Full
     }
 
     /// Hands the pack over when the stream accepts it. Also registers the waker for a reset of the stream.
-    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Gone>> {
-        look(cx, |sleeper| self.flush(sleeper))
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), StreamClosed>> {
+        poll_with_waker(cx, |task| self.flush(task))
     }
 
     #[inline]
-    fn flush(&mut self, sleeper: &mut PolledTask<'_>) -> Result<Poll<Result<(), Gone>>, NeedsClone> {
+    fn flush(&mut self, task: &mut PolledTask<'_>) -> Result<Poll<Result<(), StreamClosed>>, NeedsClone> {
         let last = self.end_stream && matches!(self.ended, Some(Ok(())));
         let mut state = self.connection.lock();
-        let Some((slot, http2, _)) = state.parts(self.key) else { return Ok(Poll::Ready(Err(Gone))) };
+        let Some((slot, http2, _)) = state.parts(self.key) else { return Ok(Poll::Ready(Err(StreamClosed))) };
         if slot.send_closed {
-            return Ok(Poll::Ready(Err(Gone)));
+            return Ok(Poll::Ready(Err(StreamClosed)));
         }
-        sleeper.keep_in(&mut slot.sender)?;
+        task.store_waker_in(&mut slot.sender)?;
         if self.pack.wire.is_empty() && !last {
             return Ok(Poll::Ready(Ok(())));
         }
@@ -211,7 +211,7 @@ impl<S: Source> SendLoop<S> {
         state.note_response(len);
         state.load.completed += 1;
         state.notify_driver();
-        Ok(Poll::Ready(sent.map_err(|_| Gone)))
+        Ok(Poll::Ready(sent.map_err(|_| StreamClosed)))
     }
 }
 
@@ -221,10 +221,10 @@ enum Filled {
     /// The pack is full, or the source has ended.
     Full,
     /// The source has no message available.
-    NoneAtHand,
+    NoneAvailable,
     /// The source may have more once the runtime has polled this task again.
     Yielded,
 }
 
 /// The stream is gone.
-struct Gone;
+struct StreamClosed;

@@ -10,7 +10,7 @@ use tokio::sync::Semaphore;
 use super::decompression::Decompression;
 use super::slot::{End, Slot, SlotKey};
 use super::state::State;
-use super::stream_wait_queue::Gate;
+use super::stream_wait_queue::StreamAdmission;
 use crate::measure::ConnectionMeasure;
 use crate::memory_budget::MemoryBudget;
 use crate::registry;
@@ -27,7 +27,7 @@ pub(crate) struct Connection {
     /// Number of times the lock was contended.
     contended: AtomicU64,
     /// Client: admission of new calls.
-    gate: Option<Arc<Gate>>,
+    stream_admission: Option<Arc<StreamAdmission>>,
     /// Client: the channel's target, as written by its user.
     target: OnceLock<Arc<str>>,
     /// The network's round-trip time, if known.
@@ -47,9 +47,13 @@ pub(crate) struct Connection {
 const DECODING_MAX: usize = 4;
 
 impl Connection {
-    /// Creates a connection without a memory budget. A server's connection has no gate.
-    pub(crate) fn new(http2: http2::Connection, peer: String, gate: Option<Arc<Gate>>) -> Arc<Self> {
-        Self::with_budget(http2, peer, gate, None)
+    /// Creates a connection without a memory budget. A server's connection has no stream admission.
+    pub(crate) fn new(
+        http2: http2::Connection,
+        peer: String,
+        stream_admission: Option<Arc<StreamAdmission>>,
+    ) -> Arc<Self> {
+        Self::with_budget(http2, peer, stream_admission, None)
     }
 
     /// Creates a server's connection, which charges its memory to `budget`.
@@ -60,15 +64,15 @@ impl Connection {
     fn with_budget(
         http2: http2::Connection,
         peer: String,
-        gate: Option<Arc<Gate>>,
+        stream_admission: Option<Arc<StreamAdmission>>,
         budget: Option<Arc<MemoryBudget>>,
     ) -> Arc<Self> {
         Arc::new(Self {
             id: registry::next_id(),
-            state: Mutex::new(State::new(http2, gate.clone(), budget)),
+            state: Mutex::new(State::new(http2, stream_admission.clone(), budget)),
             in_flight: AtomicUsize::new(0),
             contended: AtomicU64::new(0),
-            gate,
+            stream_admission,
             target: OnceLock::new(),
             round_trip: OnceLock::new(),
             measure: ConnectionMeasure::default(),
@@ -101,9 +105,9 @@ impl Connection {
         self.contended.load(Ordering::Relaxed)
     }
 
-    /// Client: returns whether a stream may be free; see [`Gate::may_have_free_stream`].
+    /// Client: returns whether a stream may be free; see [`StreamAdmission::may_have_free_stream`].
     pub(crate) fn may_have_free_stream(&self) -> bool {
-        self.gate.as_ref().is_some_and(|gate| gate.may_have_free_stream())
+        self.stream_admission.as_ref().is_some_and(|stream_admission| stream_admission.may_have_free_stream())
     }
 
     /// Cancels a client's call. If it has not ended, its stream is reset with CANCEL (never END_STREAM, which the
@@ -153,15 +157,15 @@ impl Connection {
         let mut state = self.lock();
         let slot = state.slot(key)?;
         let (stream, received) = (slot.stream, slot.inbox.len());
-        let has_head = slot.client().is_some_and(|call| call.head.is_some());
-        Some(CallPosition { unsent: state.http2.queued(stream), has_head, received })
+        let has_headers = slot.client().is_some_and(|call| call.headers.is_some());
+        Some(CallPosition { unsent: state.http2.queued(stream), has_headers, received })
     }
 
     /// Server: adds `len` bytes to the memory that a call's handler uses.
-    pub(crate) fn hold_more(&self, key: SlotKey, len: usize) {
+    pub(crate) fn add_request_bytes(&self, key: SlotKey, len: usize) {
         let mut state = self.lock();
         if let Some(call) = state.slot(key).and_then(Slot::server) {
-            call.hold(len);
+            call.add_buffered(len);
             state.note_growth(len);
         }
     }
@@ -193,7 +197,7 @@ impl Connection {
 pub(crate) struct CallPosition {
     /// Unsent bytes of the call's message.
     pub(crate) unsent: usize,
-    pub(crate) has_head: bool,
+    pub(crate) has_headers: bool,
     /// Received bytes of the response message.
     pub(crate) received: usize,
 }

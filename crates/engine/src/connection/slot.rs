@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::inbox::Inbox;
 use super::unlocked::Deferred;
-use crate::grpc::response::ResponseHead;
+use crate::grpc::response::ResponseHeaders;
 use crate::measure::CallMeasure;
 use crate::status::Status;
 
@@ -55,7 +55,7 @@ pub(crate) enum Role {
 pub(crate) struct ClientCall {
     pub(crate) wakes_on: WakesOn,
     /// The response headers.
-    pub(crate) head: Option<Arc<ResponseHead>>,
+    pub(crate) headers: Option<Arc<ResponseHeaders>>,
 }
 
 /// Events, besides the end, that wake the reader of a response.
@@ -65,7 +65,7 @@ pub(crate) enum WakesOn {
     End,
     Messages,
     /// The headers and messages.
-    Head,
+    Headers,
     /// The raw headers, gRPC or not, and the raw body.
     Raw,
 }
@@ -87,7 +87,7 @@ pub(crate) struct ServerCall {
     /// The client's deadline, from the request headers.
     pub(crate) deadline: Option<Instant>,
     /// Whether the response headers have been sent.
-    pub(crate) head_sent: bool,
+    pub(crate) headers_sent: bool,
     /// Whether a task runs the handler, which removes the slot when it ends.
     pub(crate) task_running: bool,
     /// Waker of the task that runs the handler, woken when the call is lost.
@@ -95,20 +95,20 @@ pub(crate) struct ServerCall {
     pub(crate) admission: Admission,
     pub(crate) measure: CallMeasure,
     /// Approximate bytes of the metadata and of the request that the handler has.
-    pub(crate) held: u32,
+    pub(crate) buffered: u32,
 }
 
 pub(crate) type OnEnd = Arc<dyn Any + Send + Sync>;
 
 impl ServerCall {
     /// Adds bytes of a request that the handler has.
-    pub(crate) fn hold(&mut self, len: usize) {
-        self.held = self.held.saturating_add(u32::try_from(len).unwrap_or(u32::MAX));
+    pub(crate) fn add_buffered(&mut self, len: usize) {
+        self.buffered = self.buffered.saturating_add(u32::try_from(len).unwrap_or(u32::MAX));
     }
 
     /// Subtracts bytes that were freed.
-    pub(crate) fn release(&mut self, len: usize) {
-        self.held = self.held.saturating_sub(u32::try_from(len).unwrap_or(u32::MAX));
+    pub(crate) fn remove_buffered(&mut self, len: usize) {
+        self.buffered = self.buffered.saturating_sub(u32::try_from(len).unwrap_or(u32::MAX));
     }
 }
 
@@ -142,7 +142,7 @@ impl End {
 
 impl Slot {
     pub(crate) fn of_client(stream: StreamId, inbox: Inbox, wakes_on: WakesOn) -> Self {
-        Self::new(stream, inbox, Role::Client(ClientCall { wakes_on, head: None }))
+        Self::new(stream, inbox, Role::Client(ClientCall { wakes_on, headers: None }))
     }
 
     pub(crate) fn of_server(stream: StreamId, inbox: Inbox, call: ServerCall) -> Self {
@@ -150,7 +150,7 @@ impl Slot {
     }
 
     /// Creates the slot of a request that arrived as a whole.
-    pub(crate) fn of_whole_request(stream: StreamId, call: ServerCall) -> Self {
+    pub(crate) fn of_complete_request(stream: StreamId, call: ServerCall) -> Self {
         Self { end: Some(End::received()), ..Self::of_server(stream, Inbox::new(0), call) }
     }
 

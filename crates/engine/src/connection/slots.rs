@@ -5,22 +5,22 @@ use super::slot::Slot;
 
 #[derive(Debug)]
 pub(super) struct Slots {
-    places: Vec<Place>,
+    entries: Vec<Entry>,
     /// The first vacant entry, or one past the last.
     vacant: usize,
     len: usize,
 }
 
 #[derive(Debug)]
-enum Place {
-    Taken(Slot),
+enum Entry {
+    Occupied(Slot),
     /// Holds the index of the next vacant entry.
     Vacant(usize),
 }
 
 impl Slots {
     pub(super) const fn new() -> Self {
-        Self { places: Vec::new(), vacant: 0, len: 0 }
+        Self { entries: Vec::new(), vacant: 0, len: 0 }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -40,59 +40,59 @@ impl Slots {
     #[inline]
     pub(super) fn insert(&mut self, slot: Slot) {
         self.len += 1;
-        if let Some(place @ &mut Place::Vacant(next)) = self.places.get_mut(self.vacant) {
+        if let Some(entry @ &mut Entry::Vacant(next)) = self.entries.get_mut(self.vacant) {
             self.vacant = next;
-            *place = Place::Taken(slot);
+            *entry = Entry::Occupied(slot);
         } else {
-            self.places.push(Place::Taken(slot));
-            self.vacant = self.places.len();
+            self.entries.push(Entry::Occupied(slot));
+            self.vacant = self.entries.len();
         }
     }
 
     #[inline]
     pub(super) fn get_mut(&mut self, index: usize) -> Option<&mut Slot> {
-        match self.places.get_mut(index) {
-            Some(Place::Taken(slot)) => Some(slot),
-            Some(Place::Vacant(_)) | None => None,
+        match self.entries.get_mut(index) {
+            Some(Entry::Occupied(slot)) => Some(slot),
+            Some(Entry::Vacant(_)) | None => None,
         }
     }
 
     /// Removes a slot and returns it.
     pub(super) fn remove(&mut self, index: usize) -> Option<Slot> {
-        let place = self.places.get_mut(index)?;
-        if matches!(place, Place::Vacant(_)) {
+        let entry = self.entries.get_mut(index)?;
+        if matches!(entry, Entry::Vacant(_)) {
             return None;
         }
-        let taken = std::mem::replace(place, Place::Vacant(self.vacant));
+        let taken = std::mem::replace(entry, Entry::Vacant(self.vacant));
         self.vacant = index;
         self.len -= 1;
         match taken {
-            Place::Taken(slot) => Some(slot),
-            Place::Vacant(_) => None,
+            Entry::Occupied(slot) => Some(slot),
+            Entry::Vacant(_) => None,
         }
     }
 
     /// Drops a slot in place.
     #[inline]
     pub(super) fn discard(&mut self, index: usize) {
-        if let Some(place @ Place::Taken(_)) = self.places.get_mut(index) {
-            *place = Place::Vacant(self.vacant);
+        if let Some(entry @ Entry::Occupied(_)) = self.entries.get_mut(index) {
+            *entry = Entry::Vacant(self.vacant);
             self.vacant = index;
             self.len -= 1;
         }
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (usize, &Slot)> {
-        self.places.iter().enumerate().filter_map(|(index, place)| match place {
-            Place::Taken(slot) => Some((index, slot)),
-            Place::Vacant(_) => None,
+        self.entries.iter().enumerate().filter_map(|(index, entry)| match entry {
+            Entry::Occupied(slot) => Some((index, slot)),
+            Entry::Vacant(_) => None,
         })
     }
 
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Slot> {
-        self.places.iter_mut().filter_map(|place| match place {
-            Place::Taken(slot) => Some(slot),
-            Place::Vacant(_) => None,
+        self.entries.iter_mut().filter_map(|entry| match entry {
+            Entry::Occupied(slot) => Some(slot),
+            Entry::Vacant(_) => None,
         })
     }
 
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_taken_again() {
+    fn entries_are_reused() {
         let mut slots = Slots::new();
         for generation in 0..4 {
             assert_eq!(slots.next_index(), generation as usize);
@@ -152,13 +152,13 @@ mod tests {
     }
 
     #[test]
-    fn memory_goes_back_when_all_have_gone() {
+    fn memory_is_freed_without_slots() {
         let mut slots = Slots::new();
         slots.insert(slot(1));
         slots.shrink();
         check(&slots, &[(0, 1)]);
         slots.discard(0);
         slots.shrink();
-        assert_eq!((slots.places.capacity(), slots.next_index()), (0, 0));
+        assert_eq!((slots.entries.capacity(), slots.next_index()), (0, 0));
     }
 }

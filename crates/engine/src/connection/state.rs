@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::memory_account::MemoryAccount;
 use super::slots::Slots;
-use super::stream_wait_queue::Gate;
+use super::stream_wait_queue::StreamAdmission;
 use super::unlocked::Deferred;
 use crate::memory_budget::MemoryBudget;
 use crate::scheduler::{Load, nanoseconds};
@@ -36,7 +36,7 @@ pub(crate) struct State {
     /// Why the connection is over; `None` before.
     ended: Option<Status>,
     /// Client: admission of new calls.
-    pub(crate) gate: Option<Arc<Gate>>,
+    pub(crate) stream_admission: Option<Arc<StreamAdmission>>,
     /// Client: the reason in the server's GOAWAY, if it gave one.
     pub(crate) goaway_debug: Option<Box<str>>,
     /// Client: waits for the server's SETTINGS.
@@ -52,7 +52,7 @@ pub(crate) struct State {
     /// When the driver's last poll began.
     pub(crate) polled_at: Instant,
     /// When the currently incomplete frame began.
-    pub(crate) frame_begun_at: Option<Instant>,
+    pub(crate) frame_started_at: Option<Instant>,
     /// Whether spare memory has been released and nothing has moved since.
     pub(crate) shrunk: bool,
     pub(super) last_sweep: Sweep,
@@ -85,7 +85,7 @@ pub(crate) struct Http1State {
     pub(super) requests: usize,
     pub(super) drains: bool,
     /// Memory of the requests, in bytes.
-    pub(super) held: usize,
+    pub(super) buffered: usize,
     /// Response bytes that the client has not received.
     pub(super) unsent: usize,
     /// The request that waits for admission of its response.
@@ -133,10 +133,10 @@ pub(super) enum DriverState {
 }
 
 impl State {
-    /// Creates the state. A server's connection has no gate.
+    /// Creates the state. A server's connection has no stream admission.
     pub(super) fn new(
         http2: http2::Connection,
-        gate: Option<Arc<Gate>>,
+        stream_admission: Option<Arc<StreamAdmission>>,
         budget: Option<Arc<MemoryBudget>>,
     ) -> Self {
         let now = Instant::now();
@@ -150,7 +150,7 @@ impl State {
             driver_waker: None,
             http1: None,
             ended: None,
-            gate,
+            stream_admission,
             goaway_debug: None,
             opener: None,
             watcher: None,
@@ -158,7 +158,7 @@ impl State {
             deferred: Deferred::default(),
             activity: 0,
             polled_at: now,
-            frame_begun_at: None,
+            frame_started_at: None,
             shrunk: false,
             last_sweep: Sweep { activity: 0, generation: 0, idle_since: now, opened_at: None },
             load: Load::default(),
@@ -195,8 +195,8 @@ impl State {
         match std::mem::replace(&mut self.driver, DriverState::Notified) {
             DriverState::Asleep => {
                 self.deferred.wake(self.driver_waker.take());
-                // A server's connection has no gate, and nobody reads its load.
-                if self.gate.is_some() {
+                // A server's connection has no stream admission, and nobody reads its load.
+                if self.stream_admission.is_some() {
                     self.note_wake();
                 }
             }
@@ -227,7 +227,7 @@ impl State {
     }
 
     #[inline]
-    pub(super) fn tell_watcher(&mut self, now: Instant) {
+    pub(super) fn notify_watcher(&mut self, now: Instant) {
         if self.watcher.as_ref().is_some_and(|(from, _)| *from <= now) {
             let watcher = self.watcher.take().map(|(_, waker)| waker);
             self.deferred.wake(watcher);
@@ -245,19 +245,19 @@ impl State {
     /// Client: returns whether no call waits for a stream.
     #[inline]
     pub(crate) fn is_queue_empty(&self) -> bool {
-        self.gate.as_ref().is_none_or(|gate| gate.queue().is_empty())
+        self.stream_admission.as_ref().is_none_or(|stream_admission| stream_admission.queue().is_empty())
     }
 
     /// Client: wakes the next waiting call, since a stream may be free or the connection accepts no more calls.
     pub(crate) fn admit(&mut self) {
-        let next = self.gate.as_ref().and_then(|gate| gate.admit());
+        let next = self.stream_admission.as_ref().and_then(|stream_admission| stream_admission.admit());
         self.deferred.wake(next);
     }
 
     /// Client: notes that no stream is free. The protocol will report the next free one.
-    pub(crate) fn close_gate(&self) {
-        if let Some(gate) = &self.gate {
-            gate.close();
+    pub(crate) fn close_stream_admission(&self) {
+        if let Some(stream_admission) = &self.stream_admission {
+            stream_admission.close();
         }
     }
 

@@ -7,10 +7,10 @@ use std::task::Waker;
 
 /// The calls of a channel that wait for a free stream, in order of arrival.
 ///
-/// A woken call looks for a connection with a free stream ([`Gate::may_have_free_stream`]), opens its stream, and
-/// wakes the next call if there is another stream. So a burst of free streams is used up without waking every call for
-/// each one. No free stream is lost: a connection marks its gate *before* it wakes the first call in the queue, and a
-/// call checks the gates *after* it has joined.
+/// A woken call looks for a connection with a free stream ([`StreamAdmission::may_have_free_stream`]), opens its
+/// stream, and wakes the next call if there is another stream. So a burst of free streams is used up without waking
+/// every call for each one. No free stream is lost: a connection opens its admission *before* it wakes the first call
+/// in the queue, and a call checks the admissions *after* it has joined.
 #[derive(Debug, Default)]
 pub(crate) struct StreamWaitQueue {
     /// Number of waiting calls, readable without the lock.
@@ -107,12 +107,12 @@ impl Waiting {
 
 /// Admission to a client's connection, checked without its lock.
 #[derive(Debug)]
-pub(crate) struct Gate {
+pub(crate) struct StreamAdmission {
     queue: Arc<StreamWaitQueue>,
     may_have_free_stream: AtomicBool,
 }
 
-impl Gate {
+impl StreamAdmission {
     pub(crate) fn new(queue: Arc<StreamWaitQueue>) -> Self {
         Self { queue, may_have_free_stream: AtomicBool::new(true) }
     }
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_comes_first() {
+    fn waiting_calls_are_woken_in_order() {
         check(
             |queue, _, _| {
                 queue.wake_next();
@@ -203,14 +203,16 @@ mod tests {
     }
 
     #[test]
-    fn a_gate_tells_of_free_streams_and_wakes_the_first() {
+    fn stream_admission_reports_free_streams_and_wakes_first_waiter() {
         let queue = Arc::new(StreamWaitQueue::default());
-        let gate = Gate::new(Arc::clone(&queue));
-        assert!(gate.may_have_free_stream() && gate.admit().is_none());
-        gate.close();
+        let stream_admission = StreamAdmission::new(Arc::clone(&queue));
+        assert!(stream_admission.may_have_free_stream() && stream_admission.admit().is_none());
+        stream_admission.close();
         let mut ticket = None;
         queue.wait(&mut ticket, Waker::noop());
-        assert!(!gate.may_have_free_stream());
-        assert!(gate.admit().is_some() && gate.may_have_free_stream() && queue.is_empty());
+        assert!(!stream_admission.may_have_free_stream());
+        assert!(
+            stream_admission.admit().is_some() && stream_admission.may_have_free_stream() && queue.is_empty()
+        );
     }
 }

@@ -15,7 +15,7 @@ impl State {
         let started = self.generation;
         let counts =
             |failed: u64| Counts { started, succeeded: started.saturating_sub(failed + under_way), failed };
-        let is_client = self.gate.is_some();
+        let is_client = self.stream_admission.is_some();
         // A client's connections are not swept.
         let opened_at = match self.last_sweep.opened_at {
             _ if is_client => None,
@@ -37,8 +37,8 @@ impl State {
     /// Returns since when the connection has been idle, or `None` while a call is open. If a call was opened since the
     /// last [sweep](Self::sweep), returns `now`.
     pub(crate) fn idle_since(&self, now: Instant) -> Option<Instant> {
-        let has_called = self.generation != self.last_sweep.generation;
-        let since = if has_called { now } else { self.last_sweep.idle_since };
+        let has_new_calls = self.generation != self.last_sweep.generation;
+        let since = if has_new_calls { now } else { self.last_sweep.idle_since };
         let is_idle = match &self.http1 {
             Some(http1) => http1.requests == 0,
             None => self.slots.is_empty() && self.http2.active_streams() == 0,

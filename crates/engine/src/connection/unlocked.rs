@@ -100,7 +100,7 @@ impl Task {
 pub(crate) struct PolledTask<'a> {
     waker: &'a Waker,
     /// A clone to store; afterwards the waker that it replaced.
-    spare: Option<Waker>,
+    cloned: Option<Waker>,
 }
 
 /// Error: a clone of the waker is needed, so the lock has to be released first.
@@ -108,34 +108,34 @@ pub(crate) struct PolledTask<'a> {
 pub(crate) struct NeedsClone;
 
 impl PolledTask<'_> {
-    /// Stores the task's waker in `kept`.
+    /// Stores the task's waker in `stored`.
     ///
     /// # Errors
     /// [`NeedsClone`] if that needs a clone that has not been made yet.
     #[inline]
-    pub(crate) fn keep_in(&mut self, kept: &mut Option<Waker>) -> Result<(), NeedsClone> {
-        if kept.as_ref().is_some_and(|kept| kept.will_wake(self.waker)) {
+    pub(crate) fn store_waker_in(&mut self, stored: &mut Option<Waker>) -> Result<(), NeedsClone> {
+        if stored.as_ref().is_some_and(|stored| stored.will_wake(self.waker)) {
             return Ok(());
         }
-        if self.spare.is_none() {
+        if self.cloned.is_none() {
             return Err(NeedsClone);
         }
-        std::mem::swap(kept, &mut self.spare);
+        std::mem::swap(stored, &mut self.cloned);
         Ok(())
     }
 }
 
-/// Runs `look`, which takes and releases a lock. Runs it again with a clone of the waker if it needed one.
+/// Runs `poll`, which takes and releases a lock. Runs it again with a clone of the waker if it needed one.
 #[inline]
-pub(crate) fn look<T>(
+pub(crate) fn poll_with_waker<T>(
     cx: &Context<'_>,
-    mut look: impl FnMut(&mut PolledTask<'_>) -> Result<T, NeedsClone>,
+    mut poll: impl FnMut(&mut PolledTask<'_>) -> Result<T, NeedsClone>,
 ) -> T {
-    let mut sleeper = PolledTask { waker: cx.waker(), spare: None };
+    let mut task = PolledTask { waker: cx.waker(), cloned: None };
     loop {
-        match look(&mut sleeper) {
-            Ok(seen) => return seen,
-            Err(NeedsClone) => sleeper.spare = Some(cx.waker().clone()),
+        match poll(&mut task) {
+            Ok(outcome) => return outcome,
+            Err(NeedsClone) => task.cloned = Some(cx.waker().clone()),
         }
     }
 }

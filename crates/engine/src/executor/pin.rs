@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_processor_that_is_not_there_is_named() {
+    fn missing_processor_is_named() {
         let check = |cpu: usize| {
             let error = pin_this_thread(cpu).unwrap_err().to_string();
             assert!(error.contains(&format!("CPU {cpu}: ")), "{error}");

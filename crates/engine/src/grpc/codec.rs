@@ -71,7 +71,7 @@ pub(crate) fn encode_chained<M: Encode>(
 #[derive(Debug)]
 pub(crate) enum Wire<'a> {
     /// In a buffer that is reused: bytes to keep must be copied.
-    Lent(&'a [u8]),
+    Borrowed(&'a [u8]),
     /// In a buffer of their own, which a large message may keep.
     Gathered(Vec<u8>),
     /// Only the message, received without prefix and of a permitted length.
@@ -80,13 +80,13 @@ pub(crate) enum Wire<'a> {
 
 /// Minimum length, in bytes, of a gathered message that keeps its buffer. Copying a smaller one is cheaper than
 /// reference counting.
-pub(crate) const KEPT_LEN_MIN: usize = 4 * 1024;
+pub(crate) const OWN_BUFFER_LEN_MIN: usize = 4 * 1024;
 
 impl Wire<'_> {
     #[inline]
     fn as_bytes(&self) -> &[u8] {
         match self {
-            Wire::Lent(bytes) => bytes,
+            Wire::Borrowed(bytes) => bytes,
             Wire::Gathered(bytes) => bytes,
             Wire::Bare(bytes) => bytes,
         }
@@ -96,7 +96,7 @@ impl Wire<'_> {
 /// Returns whether a message of `len` bytes should keep its own buffer.
 #[inline]
 pub(crate) fn keeps_buffer(len: usize) -> bool {
-    len >= KEPT_LEN_MIN
+    len >= OWN_BUFFER_LEN_MIN
 }
 
 /// The only message in one direction of a call, as received: prefix and bytes, possibly compressed.
@@ -113,9 +113,9 @@ pub struct Envelope<'a> {
 #[derive(Debug)]
 pub enum Payload<'a> {
     /// In a buffer that is reused: bytes to keep must be copied.
-    Lent(&'a [u8]),
+    Borrowed(&'a [u8]),
     /// In a buffer of their own, parts of which a message may keep.
-    Kept(Bytes),
+    Owned(Bytes),
 }
 
 impl<'a> Envelope<'a> {
@@ -127,7 +127,7 @@ impl<'a> Envelope<'a> {
     }
 
     /// Stores the length of the message in `decompressed_len` when it is opened, if it was compressed.
-    pub(crate) fn telling(self, decompressed_len: &'a Cell<usize>) -> Self {
+    pub(crate) fn with_decompressed_len(self, decompressed_len: &'a Cell<usize>) -> Self {
         Self { decompressed_len: Some(decompressed_len), ..self }
     }
 
@@ -140,11 +140,11 @@ impl<'a> Envelope<'a> {
     pub fn open(&mut self) -> Result<Payload<'_>, Status> {
         let prefix = self.prefix()?;
         let opened = match &mut self.wire {
-            Wire::Bare(message) => Ok(Payload::Kept(std::mem::take(*message))),
+            Wire::Bare(message) => Ok(Payload::Owned(std::mem::take(*message))),
             Wire::Gathered(wire) if keeps_buffer(prefix.len) => {
                 open_gathered(prefix, std::mem::take(wire), self.encoding, self.message_size_max)
             }
-            wire => open_lent(prefix, wire.as_bytes(), self.encoding, self.message_size_max),
+            wire => open_borrowed(prefix, wire.as_bytes(), self.encoding, self.message_size_max),
         }?;
         if prefix.compressed
             && let Some(len) = self.decompressed_len
@@ -205,7 +205,7 @@ pub fn more_than_one_message() -> Status {
 
 /// Opens the complete message at the front of `wire`, whose prefix is `prefix`.
 #[inline]
-pub(crate) fn open_lent(
+pub(crate) fn open_borrowed(
     prefix: Prefix,
     wire: &[u8],
     encoding: Encoding,
@@ -213,12 +213,12 @@ pub(crate) fn open_lent(
 ) -> Result<Payload<'_>, Status> {
     let message = &wire[PREFIX_LEN..prefix.envelope_len()];
     if prefix.compressed {
-        return decompress(message, encoding, message_size_max).map(Payload::Kept);
+        return decompress(message, encoding, message_size_max).map(Payload::Owned);
     }
-    Ok(Payload::Lent(message))
+    Ok(Payload::Borrowed(message))
 }
 
-/// Like [`open_lent`], but lets the message keep the buffer.
+/// Like [`open_borrowed`], but lets the message keep the buffer.
 pub(crate) fn open_gathered(
     prefix: Prefix,
     wire: Vec<u8>,
@@ -227,9 +227,9 @@ pub(crate) fn open_gathered(
 ) -> Result<Payload<'static>, Status> {
     let span = PREFIX_LEN..prefix.envelope_len();
     if prefix.compressed {
-        return decompress(&wire[span], encoding, message_size_max).map(Payload::Kept);
+        return decompress(&wire[span], encoding, message_size_max).map(Payload::Owned);
     }
-    Ok(Payload::Kept(buffers::lend(wire).slice(span)))
+    Ok(Payload::Owned(buffers::pooled(wire).slice(span)))
 }
 
 /// Decompresses the message in the envelope `wire`, if it is compressed, and reports its length. A message that can't
@@ -264,8 +264,8 @@ impl Payload<'_> {
     #[inline]
     pub fn as_bytes(&self) -> &[u8] {
         match self {
-            Payload::Lent(bytes) => bytes,
-            Payload::Kept(bytes) => bytes,
+            Payload::Borrowed(bytes) => bytes,
+            Payload::Owned(bytes) => bytes,
         }
     }
 }
@@ -304,10 +304,10 @@ mod tests {
             let mut envelope = Envelope::new(wire, encoding, message.0.len().max(wire_len));
             let payload = envelope.open().unwrap();
             assert_eq!(payload.as_bytes(), message.0);
-            assert_eq!(matches!(payload, Payload::Kept(_)), is_kept);
+            assert_eq!(matches!(payload, Payload::Owned(_)), is_kept);
         };
-        check_opened(Wire::Lent(&wire[6..]), compressed);
-        check_opened(Wire::Gathered(wire[6..].to_vec()), compressed || message.0.len() >= KEPT_LEN_MIN);
+        check_opened(Wire::Borrowed(&wire[6..]), compressed);
+        check_opened(Wire::Gathered(wire[6..].to_vec()), compressed || message.0.len() >= OWN_BUFFER_LEN_MIN);
     }
 
     #[test]
@@ -342,9 +342,9 @@ mod tests {
     }
 
     #[test]
-    fn one_message_alone() {
+    fn envelope_requires_exactly_one_message() {
         let check = |wire: &[u8], expected: Result<&[u8], (Code, &str)>| {
-            let mut envelope = Envelope::new(Wire::Lent(wire), Encoding::Identity, 100);
+            let mut envelope = Envelope::new(Wire::Borrowed(wire), Encoding::Identity, 100);
             let outcome = envelope.open();
             let outcome = outcome.as_ref().map(Payload::as_bytes);
             assert_eq!(outcome.map_err(|status| (status.code(), status.message())), expected, "{wire:?}");

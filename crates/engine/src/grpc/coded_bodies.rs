@@ -91,7 +91,7 @@ impl BodyEncoder {
 /// Decompresses a body piece by piece: push a piece, and take output until there is none.
 pub struct BodyDecoder {
     decoder: Decoder,
-    has_begun: bool,
+    has_input: bool,
     has_ended: bool,
 }
 
@@ -150,12 +150,12 @@ impl BodyDecoder {
             #[cfg(feature = "brotli")]
             Encoding::Brotli => Decoder::Brotli(br::Decoder::default(), Bytes::new()),
         };
-        Self { decoder, has_begun: false, has_ended: false }
+        Self { decoder, has_input: false, has_ended: false }
     }
 
     /// Adds received bytes. All output of the previous piece must have been taken.
     pub fn push(&mut self, piece: Bytes) {
-        self.has_begun |= !piece.is_empty();
+        self.has_input |= !piece.is_empty();
         match &mut self.decoder {
             Decoder::Identity(input) | Decoder::Gzip(_, input) | Decoder::Deflate(_, input) => *input = piece,
             #[cfg(feature = "zstd")]
@@ -193,7 +193,7 @@ impl BodyDecoder {
     /// The encoded body is incomplete.
     pub fn finish(&mut self) -> Result<(), DecompressError> {
         let is_whole = match &mut self.decoder {
-            _ if !self.has_begun || self.has_ended => true,
+            _ if !self.has_input || self.has_ended => true,
             Decoder::Identity(_) => true,
             Decoder::Gzip(decoder, _) => return decoder.try_finish().map_err(DecompressError::Corrupt),
             Decoder::Deflate(..) => false,
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn bodies_come_back_in_whatever_pieces_they_arrive() {
+    fn bodies_round_trip_in_any_pieces() {
         let mut seeded = Seeded(5);
         for encoding in Encoding::ALL {
             for _ in 0..20 {
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_of_its_encoding_is_refused() {
+    fn body_of_another_encoding_is_refused() {
         for encoding in Encoding::ALL.iter().filter(|encoding| encoding.compresses()) {
             let mut whole = Vec::new();
             encoding.compress(b"hello hello hello", &mut whole);

@@ -114,8 +114,10 @@ impl Encoding {
             #[cfg(feature = "zstd")]
             Encoding::Zstd => {
                 // A frame that declares too large a size is rejected before its window is allocated.
-                let said = zstd::zstd_safe::get_frame_content_size(message);
-                if said.is_ok_and(|said| said.is_some_and(|said| said > size_max as u64)) {
+                let declared_len = zstd::zstd_safe::get_frame_content_size(message);
+                if declared_len.is_ok_and(|declared_len| {
+                    declared_len.is_some_and(|declared_len| declared_len > size_max as u64)
+                }) {
                     return Err(DecompressError::TooLarge { size_max });
                 }
                 let mut decoder = zstd::stream::read::Decoder::with_buffer(message)
@@ -166,10 +168,10 @@ thread_local! {
 }
 
 /// A minimal gzip header: deflate, no flags, no time, unknown system (RFC 1952 §2.3).
-const GZIP_HEAD: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
+const GZIP_HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
 
 fn compress_gzip(message: &[u8], out: &mut Vec<u8>) {
-    out.extend_from_slice(&GZIP_HEAD);
+    out.extend_from_slice(&GZIP_HEADER);
     RAW_DEFLATE.with_borrow_mut(|compress| deflate(compress, message, out));
     let mut crc = Crc::new();
     crc.update(message);
@@ -331,7 +333,7 @@ mod tests {
     use crate::status::Code;
 
     #[test]
-    fn messages_come_back_within_the_bound_only() {
+    fn messages_decompress_only_within_the_bound() {
         let check = |message: &[u8]| {
             for encoding in Encoding::ALL {
                 let mut out = b"before".to_vec();
@@ -360,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bomb_is_not_inflated() {
+    fn decompression_bomb_is_refused() {
         for encoding in compressing() {
             let mut bomb = Vec::new();
             encoding.compress(&vec![0; 32 << 20], &mut bomb);
@@ -377,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_compressed_message_is_corrupt() {
+    fn invalid_compressed_message_is_corrupt() {
         for encoding in compressing() {
             let mut whole = Vec::new();
             encoding.compress(b"hello hello hello", &mut whole);

@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn prefixes_come_back() {
+    fn prefixes_round_trip() {
         let check = |compressed, len: usize| {
             let wire = prefix(compressed, len).unwrap();
             assert_eq!(Prefix::parse(&wire, usize::MAX), Ok(Some(Prefix { compressed, len })));
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plain_message_is_whole() {
+    fn plain_message_must_be_complete() {
         let wire = [&prefix(false, 3).unwrap()[..], b"abcd"].concat();
         assert_eq!(plain_message(&wire, 3), Some(&b"abc"[..]));
         assert_eq!(plain_message(&wire, 2), None, "larger than it may be");
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused() {
+    fn invalid_prefixes_are_refused() {
         let check = |wire: &[u8], expected| assert_eq!(Prefix::parse(wire, 1000), Err(expected));
         check(&[0, 0, 0, 3, 233], EnvelopeError::TooLarge { size: 1001, size_max: 1000 });
         check(&[2, 0, 0, 0, 0], EnvelopeError::UnknownFlag(2));

@@ -32,7 +32,7 @@ mod tests {
     use super::HeaderCache;
 
     #[test]
-    fn later_block_takes_the_place_of_an_earlier_one() {
+    fn later_block_replaces_an_earlier_one() {
         let mut cache = HeaderCache::<_, 4>::default();
         for id in 3..=7 {
             cache.insert(id, id.to_string());

@@ -59,7 +59,7 @@ pub(crate) fn emit_raw(
     size_max: usize,
     fields: &mut FieldList,
 ) -> Result<(), MetadataTooLarge> {
-    let is_left_out = |name: &str| is_of_one_hop(name) || is_left_out(name);
+    let is_left_out = |name: &str| is_hop_by_hop(name) || is_left_out(name);
     push_all(|| outgoing(headers, is_left_out), size_max, fields)
 }
 
@@ -93,19 +93,22 @@ pub(crate) fn receive<'a>(fields: impl IntoIterator<Item = Field<'a>>) -> Result
 /// # Errors
 ///
 /// INTERNAL if a binary value is not Base64.
-pub fn receive_foreign(headers: &HeaderMap, is_left_out: impl Fn(&str) -> bool) -> Result<HeaderMap, Status> {
+pub fn receive_from_other_protocol(
+    headers: &HeaderMap,
+    is_left_out: impl Fn(&str) -> bool,
+) -> Result<HeaderMap, Status> {
     let mut received = Collector::default();
     for (name, value) in headers {
-        let told = name.as_str();
-        if is_of_one_hop(told) || is_read_by_transport(told.as_bytes()) || is_left_out(told) {
+        let name_text = name.as_str();
+        if is_hop_by_hop(name_text) || is_read_by_transport(name_text.as_bytes()) || is_left_out(name_text) {
             continue;
         }
-        if !told.ends_with("-bin") {
+        if !name_text.ends_with("-bin") {
             received.append_value(name.clone(), Ok(value.clone()), value.is_sensitive())?;
             continue;
         }
         let indexing = if value.is_sensitive() { Indexing::Never } else { Indexing::Literal };
-        received.append(&Field { name: told.as_bytes(), value: value.as_bytes(), indexing })?;
+        received.append(&Field { name: name_text.as_bytes(), value: value.as_bytes(), indexing })?;
     }
     Ok(received.finish())
 }
@@ -257,26 +260,30 @@ fn outgoing(metadata: &HeaderMap, is_left_out: impl Fn(&str) -> bool) -> impl It
             let len = encoded.iter().rposition(|byte| *byte != b'=').map_or(0, |last| last + 1);
             (&encoded[..len], Indexing::Literal)
         } else {
-            (value.as_bytes(), if is_ever_new(name) { Indexing::Literal } else { Indexing::Insert })
+            (value.as_bytes(), if is_unique_per_request(name) { Indexing::Literal } else { Indexing::Insert })
         };
         (!is_left_out(name.as_str())).then(|| Field {
             name: name.as_str().as_bytes(),
             // RFC 9113 §8.2.1: a value that starts or ends with white space makes the whole message malformed.
             value: encoded.trim_ascii(),
-            indexing: if value.is_sensitive() || is_secret(name) { Indexing::Never } else { indexing },
+            indexing: if value.is_sensitive() || is_sensitive_name(name) {
+                Indexing::Never
+            } else {
+                indexing
+            },
         })
     })
 }
 
 /// Returns whether a field's name marks it as secret. It is kept out of tables, where guesses could be checked against
 /// it (RFC 7541 §7.1.3).
-fn is_secret(name: &HeaderName) -> bool {
+fn is_sensitive_name(name: &HeaderName) -> bool {
     use http::header::{AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION, SET_COOKIE};
     [AUTHORIZATION, PROXY_AUTHORIZATION, COOKIE, SET_COOKIE].contains(name)
 }
 
 /// Returns whether a field's value differs each time, so that it would displace reusable entries of the dynamic table.
-fn is_ever_new(name: &HeaderName) -> bool {
+fn is_unique_per_request(name: &HeaderName) -> bool {
     matches!(name.as_str(), "grpc-timeout" | "grpc-message" | "content-length" | "date")
 }
 
@@ -311,7 +318,7 @@ fn is_connection_specific(name: &str) -> bool {
 }
 
 /// Returns whether the field is hop-by-hop, or replaced in HTTP/2.
-fn is_of_one_hop(name: &str) -> bool {
+fn is_hop_by_hop(name: &str) -> bool {
     name == "host" || is_connection_specific(name)
 }
 
@@ -417,12 +424,12 @@ mod tests {
     #[test]
     fn metadata_of_another_protocol() {
         let check = |headers: &[(&'static str, &str)], expected: Result<&[(&str, &str)], &str>| {
-            let received = receive_foreign(&metadata(headers), |name| name == "x-own");
-            let told = received.as_ref().map(|received| {
-                let told = received.iter().map(|(name, value)| (name.as_str(), value.to_str().unwrap()));
-                told.collect::<Vec<_>>()
+            let received = receive_from_other_protocol(&metadata(headers), |name| name == "x-own");
+            let fields = received.as_ref().map(|received| {
+                let fields = received.iter().map(|(name, value)| (name.as_str(), value.to_str().unwrap()));
+                fields.collect::<Vec<_>>()
             });
-            assert_eq!(told.as_deref().map_err(|status| status.message()), expected);
+            assert_eq!(fields.as_deref().map_err(|status| status.message()), expected);
         };
         check(&[], Ok(&[]));
         check(
@@ -514,7 +521,7 @@ mod tests {
     }
 
     #[test]
-    fn random_metadata_comes_back() {
+    fn random_metadata_round_trips() {
         for seed in 0..500 {
             let mut seeded = Seeded(seed);
             let mut sent = HeaderMap::new();

@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn random_messages_come_back() {
+    fn random_messages_round_trip() {
         let mut seeded = Seeded(2);
         for _ in 0..5_000 {
             let message = String::from_utf8_lossy(&seeded.bytes(0..40)).into_owned();

@@ -168,11 +168,12 @@ pub(crate) fn content_subtype<'a>(
     let Some(field) = fields.into_iter().find(|field| field.name == b"content-type") else { return Ok("") };
     match content_type::subtype(field.value) {
         None | Some(b"") => Ok(""),
-        Some(asked) if asked.eq_ignore_ascii_case(subtype.as_bytes()) => Ok(subtype),
+        Some(requested) if requested.eq_ignore_ascii_case(subtype.as_bytes()) => Ok(subtype),
         Some(_) => {
-            let (asked, plain) = (String::from_utf8_lossy(field.value), content_type::of(""));
+            let (requested, plain) = (String::from_utf8_lossy(field.value), content_type::of(""));
             let typed = content_type::of(subtype);
-            let why = format!("content-type {asked:?} is not supported; accepted are {plain} and {typed}");
+            let why =
+                format!("content-type {requested:?} is not supported; accepted are {plain} and {typed}");
             Err(Status::unimplemented(why))
         }
     }
@@ -205,7 +206,7 @@ mod tests {
     const GRPC: (&str, &str) = ("content-type", "application/grpc");
 
     #[test]
-    fn requests_that_are_refused() {
+    fn invalid_requests_are_refused() {
         let check = |method: &str, list: &[(&str, &str)], expected: &str| {
             let refusal =
                 receive(Some(method.as_bytes()), EncodingSet::IDENTITY, fields(list).iter()).unwrap_err();
@@ -230,32 +231,34 @@ mod tests {
     }
 
     #[test]
-    fn what_a_client_sends_is_what_a_server_reads() {
-        let check =
-            |shared: Option<Duration>, own: Option<Duration>, encoding: Encoding, metadata: &HeaderMap| {
-                let method = Method {
-                    scheme: "http",
-                    authority: "localhost:50051",
-                    path: "/package.Service/Method",
-                    content_subtype: "json",
-                    user_agent: "test/1",
-                    accepts: EncodingSet::ALL,
-                    timeout: shared,
-                };
-                let mut fields = method.fixed_fields();
-                emit(own, encoding, metadata, usize::MAX, &mut fields).unwrap();
-                assert_eq!(fields.get(b":path"), Some(&b"/package.Service/Method"[..]));
-                assert_eq!(fields.get(b"te"), Some(&b"trailers"[..]));
-                assert_eq!(content_subtype(fields.iter(), "json").unwrap(), "json");
-                let head = receive(fields.get(b":method"), EncodingSet::ALL, fields.iter()).unwrap();
-                assert_eq!(
-                    (head.timeout, head.encoding, head.accepts),
-                    (shared.or(own), encoding, EncodingSet::ALL)
-                );
-                let mut received = head.metadata;
-                assert_eq!(received.remove("user-agent").unwrap(), "test/1");
-                assert_eq!(received, *metadata);
+    fn request_headers_round_trip() {
+        let check = |shared: Option<Duration>,
+                     own_timeout: Option<Duration>,
+                     encoding: Encoding,
+                     metadata: &HeaderMap| {
+            let method = Method {
+                scheme: "http",
+                authority: "localhost:50051",
+                path: "/package.Service/Method",
+                content_subtype: "json",
+                user_agent: "test/1",
+                accepts: EncodingSet::ALL,
+                timeout: shared,
             };
+            let mut fields = method.fixed_fields();
+            emit(own_timeout, encoding, metadata, usize::MAX, &mut fields).unwrap();
+            assert_eq!(fields.get(b":path"), Some(&b"/package.Service/Method"[..]));
+            assert_eq!(fields.get(b"te"), Some(&b"trailers"[..]));
+            assert_eq!(content_subtype(fields.iter(), "json").unwrap(), "json");
+            let head = receive(fields.get(b":method"), EncodingSet::ALL, fields.iter()).unwrap();
+            assert_eq!(
+                (head.timeout, head.encoding, head.accepts),
+                (shared.or(own_timeout), encoding, EncodingSet::ALL)
+            );
+            let mut received = head.metadata;
+            assert_eq!(received.remove("user-agent").unwrap(), "test/1");
+            assert_eq!(received, *metadata);
+        };
         let mut metadata = HeaderMap::new();
         check(None, None, Encoding::Identity, &metadata);
         metadata.insert("x-a", "b".parse().unwrap());
@@ -267,8 +270,8 @@ mod tests {
     #[test]
     fn content_subtypes() {
         let check = |content_type: &str, expected: Result<&str, &str>| {
-            let asked = content_subtype(fields(&[("content-type", content_type)]).iter(), "json");
-            assert_eq!(asked.as_deref().map_err(Status::message), expected, "{content_type}");
+            let requested = content_subtype(fields(&[("content-type", content_type)]).iter(), "json");
+            assert_eq!(requested.as_deref().map_err(Status::message), expected, "{content_type}");
         };
         check("application/grpc", Ok(""));
         check("application/grpc+json", Ok("json"));
@@ -281,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plain_request_needs_no_room_of_its_own() {
+    fn plain_request_allocates_no_metadata() {
         let mut extra = FieldList::new();
         emit(None, Encoding::Identity, &HeaderMap::new(), 0, &mut extra).unwrap();
         assert!(extra.is_empty());

@@ -27,7 +27,7 @@ pub(crate) fn fixed_fields(accepts: EncodingSet, content_subtype: &str) -> Field
 /// Appends the variable fields: the encoding of the messages and the initial metadata.
 ///
 /// `fields` may grow to `size_max` bytes as counted by [`FieldList::size`]. On error it has no metadata.
-pub fn emit_head(
+pub fn emit_headers(
     encoding: Encoding,
     metadata: &HeaderMap,
     size_max: usize,
@@ -39,7 +39,7 @@ pub fn emit_head(
 
 /// Response headers, as received by a client.
 #[derive(Clone, Debug)]
-pub struct ResponseHead {
+pub struct ResponseHeaders {
     /// The encoding of messages flagged as compressed.
     pub encoding: Encoding,
     /// The initial metadata; for raw headers, all fields.
@@ -54,11 +54,11 @@ pub struct ResponseHead {
 ///
 /// The status to end the call with: the response is not gRPC, its metadata is malformed, or its encoding is not in
 /// `accepts` (INTERNAL, since the server knows the accepted encodings).
-pub fn receive_head<'a>(
+pub fn receive_headers<'a>(
     http_status: Option<u16>,
     accepts: EncodingSet,
     fields: impl IntoIterator<Item = Field<'a>>,
-) -> Result<ResponseHead, Status> {
+) -> Result<ResponseHeaders, Status> {
     let received = ResponseFields::receive(fields);
     let is_grpc = received.content_type.is_some_and(|value| content_type::subtype(value).is_some());
     if !is_grpc || http_status != Some(200) {
@@ -68,16 +68,20 @@ pub fn receive_head<'a>(
         Some(name) => accepts.choose(name).map_err(|error| Status::internal(error.to_string()))?,
         None => Encoding::Identity,
     };
-    Ok(ResponseHead { encoding, metadata: received.metadata?, http_status: 200 })
+    Ok(ResponseHeaders { encoding, metadata: received.metadata?, http_status: 200 })
 }
 
 /// Receives raw response headers.
-pub(crate) fn receive_raw_head<'a>(
+pub(crate) fn receive_raw_headers<'a>(
     http_status: Option<u16>,
     fields: impl IntoIterator<Item = Field<'a>>,
-) -> Result<ResponseHead, Status> {
+) -> Result<ResponseHeaders, Status> {
     let metadata = metadata::receive_raw(fields)?;
-    Ok(ResponseHead { encoding: Encoding::Identity, metadata, http_status: http_status.unwrap_or_default() })
+    Ok(ResponseHeaders {
+        encoding: Encoding::Identity,
+        metadata,
+        http_status: http_status.unwrap_or_default(),
+    })
 }
 
 /// Parses response headers that end the stream (Trailers-Only): the metadata of a success, or the status of a failure.
@@ -201,14 +205,15 @@ mod tests {
     }
 
     #[test]
-    fn heads() {
+    fn response_headers() {
         const GRPC: (&str, &str) = ("content-type", "application/grpc+proto");
         let check =
             |http_status, list: &[(&str, &str)], expected: Result<(Encoding, usize), (Code, &str)>| {
                 let fields = fields(list);
-                let head = receive_head(http_status, EncodingSet::ALL, fields.iter());
-                let head = head.as_ref().map(|head| (head.encoding, head.metadata.len())).map_err(error);
-                assert_eq!(head, expected, "{list:?}");
+                let headers = receive_headers(http_status, EncodingSet::ALL, fields.iter());
+                let headers =
+                    headers.as_ref().map(|headers| (headers.encoding, headers.metadata.len())).map_err(error);
+                assert_eq!(headers, expected, "{list:?}");
             };
         check(Some(200), &[GRPC], Ok((Encoding::Identity, 0)));
         check(Some(200), &[GRPC, ("grpc-encoding", "gzip"), ("x-a", "b")], Ok((Encoding::Gzip, 1)));
@@ -228,13 +233,13 @@ mod tests {
     }
 
     #[test]
-    fn what_a_server_sends_is_what_a_client_reads() {
+    fn response_headers_round_trip() {
         let mut fields = fixed_fields(EncodingSet::ALL, "");
         let mut metadata = HeaderMap::new();
         metadata.insert("x-a", "b".parse().unwrap());
-        emit_head(Encoding::Gzip, &metadata, usize::MAX, &mut fields).unwrap();
-        let head = receive_head(Some(200), EncodingSet::ALL, fields.iter()).unwrap();
-        assert_eq!(head.encoding, Encoding::Gzip);
-        assert_eq!(head.metadata, metadata);
+        emit_headers(Encoding::Gzip, &metadata, usize::MAX, &mut fields).unwrap();
+        let headers = receive_headers(Some(200), EncodingSet::ALL, fields.iter()).unwrap();
+        assert_eq!(headers.encoding, Encoding::Gzip);
+        assert_eq!(headers.metadata, metadata);
     }
 }

@@ -44,9 +44,9 @@ fn emit_failure(status: &Status, size_max: usize, fields: &mut FieldList) {
         [] => 0,
         _ => name.len() + value.len() + FIELD_OVERHEAD,
     };
-    let own_size = CODE_SIZE + optional_size(MESSAGE, &message) + optional_size(DETAILS, details.as_bytes());
+    let needed = CODE_SIZE + optional_size(MESSAGE, &message) + optional_size(DETAILS, details.as_bytes());
     let free = size_max.min(LIST_SIZE_MAX).saturating_sub(fields.size());
-    let fits = own_size <= free && metadata::emit(status.metadata(), size_max - own_size, fields).is_ok();
+    let fits = needed <= free && metadata::emit(status.metadata(), size_max - needed, fields).is_ok();
 
     push_code(status.code(), fields);
     if fits {
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn statuses_come_back_and_keep_to_the_size() {
+    fn statuses_round_trip_within_the_size_limit() {
         for seed in 0..500_u64 {
             let mut seeded = Seeded(seed);
             let code = Code::from_number((seed % 17) as u32);

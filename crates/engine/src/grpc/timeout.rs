@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_timeout_is_an_error() {
+    fn invalid_timeout_is_an_error() {
         for value in
             ["", "S", "1", "1s", "123456789n", "-1S", "+1S", "1 S", " 1S", "1S ", "1.5S", "1SS", "\u{661}S"]
         {

@@ -221,7 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_many_addresses_four_are_named() {
+    fn error_names_four_of_many_addresses() {
         let target = Target::parse("somewhere:1").expect("a target");
         let failures: Vec<Status> =
             (1..=6).map(|number| Status::unavailable(format!("no {number}"))).collect();

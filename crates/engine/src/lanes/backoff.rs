@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_set_is_a_pause() {
+    fn any_settings_give_a_bounded_pause() {
         let values = [0.0, 1.0, -1.0, 1e300, f64::NAN, f64::INFINITY, f64::NEG_INFINITY];
         for (multiplier, jitter) in values.iter().flat_map(|&a| values.map(|b| (a, b))) {
             for delay in [Duration::ZERO, Duration::MAX] {

@@ -30,7 +30,7 @@ impl StepWatcher {
         Self(Some(Arc::new(watch)))
     }
 
-    pub(super) fn tell(&self, step: impl FnOnce() -> ConnectStep) {
+    pub(super) fn notify(&self, step: impl FnOnce() -> ConnectStep) {
         if let Some(watch) = &self.0 {
             watch(step());
         }

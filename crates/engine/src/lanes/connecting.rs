@@ -15,9 +15,9 @@ use super::backoff::Backoff;
 use super::connect_step::{ConnectStep, StepWatcher};
 use super::endpoint::ClientEndpoint;
 use super::maintenance::Maintenance;
-use super::owner::ConnectionOwner;
+use super::observers::ConnectionObserver;
 use super::target::Target;
-use crate::connection::{Connection, Driver, Gate, StreamWaitQueue, look};
+use crate::connection::{Connection, Driver, StreamAdmission, StreamWaitQueue, poll_with_waker};
 use crate::executor::Executor;
 use crate::grpc::compression::EncodingSet;
 use crate::measure::ChannelMeasure;
@@ -25,7 +25,7 @@ use crate::net::{Accepted, Endpoint, TcpOptions};
 use crate::snapshot::Counts;
 use crate::status::Status;
 #[cfg(feature = "tls")]
-use crate::tls::{ClientTls, Held};
+use crate::tls::{BufferMemory, ClientTls};
 
 /// Creates the connections of one channel.
 #[derive(Debug)]
@@ -82,8 +82,8 @@ impl<IO: AsyncRead + AsyncWrite + Unpin + Send> ByteStream for IO {}
 
 type DialCustom = dyn Fn() -> Dialing + Send + Sync;
 type Dialing = Pin<Box<dyn Future<Output = io::Result<Box<dyn ByteStream>>> + Send>>;
-type OpenCustom = dyn Fn(String, ConnectionOptions, Owner, Step) -> Opening + Send + Sync;
-type Owner = Weak<dyn ConnectionOwner>;
+type OpenCustom = dyn Fn(String, ConnectionOptions, Observer, Step) -> Opening + Send + Sync;
+type Observer = Weak<dyn ConnectionObserver>;
 type Opening = Pin<Box<dyn Future<Output = Result<Arc<Connection>, Status>> + Send>>;
 
 impl Transport {
@@ -95,13 +95,13 @@ impl Transport {
     {
         let connect = Arc::new(connect);
         let dialing = Arc::clone(&connect);
-        let open: Arc<OpenCustom> = Arc::new(move |peer, mut options: ConnectionOptions, owner, step| {
+        let open: Arc<OpenCustom> = Arc::new(move |peer, mut options: ConnectionOptions, observer, step| {
             // The cost of reading such a stream is unknown, so it is not busy-polled by default.
             options.busy_poll.get_or_insert_default();
             let connecting = connect();
             Box::pin(async move {
                 let io = connecting.await.map_err(|error| refused(&peer, &error))?;
-                open(io, peer, options, owner, &step).await
+                open(io, peer, options, observer, &step).await
             })
         });
         let dial: Arc<DialCustom> = Arc::new(move || {
@@ -122,14 +122,14 @@ impl fmt::Debug for Transport {
 }
 
 impl Connector {
-    pub(super) async fn connect(&self, owner: &Owner) -> Result<Arc<Connection>, Status> {
+    pub(super) async fn connect(&self, observer: &Observer) -> Result<Arc<Connection>, Status> {
         let addresses = Addresses { target: &self.target, timeout: self.timeout };
         let tcp = match &self.transport {
             Transport::Sockets(tcp) => tcp,
             Transport::Custom { open, .. } => {
                 let step = Step::default();
                 let target = self.target.to_string();
-                let opening = open(target, self.connection.clone(), owner.clone(), step.clone());
+                let opening = open(target, self.connection.clone(), observer.clone(), step.clone());
                 let outcome = timeout(self.timeout, opening).await;
                 let outcome =
                     outcome.unwrap_or_else(|_| Err(addresses.timed_out(&step.missing(&"the other end"))));
@@ -137,14 +137,14 @@ impl Connector {
             }
         };
         let attempt = |endpoint: Endpoint, step: Step| async move {
-            self.connect_to(&endpoint, tcp, owner, &step).await
+            self.connect_to(&endpoint, tcp, observer, &step).await
         };
         addresses.first_to_connect(tcp, attempt, || self.resolved(), |outcome| self.measured(outcome)).await
     }
 
     fn resolved(&self) {
         self.measure.resolved();
-        self.connection.watcher.tell(|| ConnectStep::Resolved);
+        self.connection.watcher.notify(|| ConnectStep::Resolved);
     }
 
     /// Counts an attempt to connect to one address.
@@ -160,7 +160,7 @@ impl Connector {
         &self,
         endpoint: &Endpoint,
         tcp: &TcpOptions,
-        owner: &Owner,
+        observer: &Observer,
         step: &Step,
     ) -> Result<Arc<Connection>, Status> {
         let connected = async {
@@ -174,7 +174,7 @@ impl Connector {
         let (socket, round_trip) = connected.await.map_err(|error| refused(endpoint, &error))?;
         step.set(Step::CONNECTED);
         let (peer, options) = (endpoint.to_string(), self.connection.clone());
-        let connection = open(socket, peer, options, owner.clone(), step).await?;
+        let connection = open(socket, peer, options, observer.clone(), step).await?;
         if let Some(round_trip) = round_trip {
             connection.set_round_trip(round_trip);
         }
@@ -187,47 +187,47 @@ async fn open<IO>(
     io: IO,
     peer: String,
     options: ConnectionOptions,
-    owner: Owner,
+    observer: Observer,
     step: &Step,
 ) -> Result<Arc<Connection>, Status>
 where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    options.watcher.tell(|| ConnectStep::Connected { peer: peer.clone() });
+    options.watcher.notify(|| ConnectStep::Connected { peer: peer.clone() });
     #[cfg(feature = "tls")]
     if let Some(tls) = &options.tls {
         step.set(Step::SHAKING_HANDS);
-        let connected = tls.connect(io, Held::default()).await;
+        let connected = tls.connect(io, BufferMemory::default()).await;
         let stream = connected.map_err(|error| Status::unavailable(format!("{peer}: {error}")))?;
-        options.watcher.tell(|| ConnectStep::Secured);
+        options.watcher.notify(|| ConnectStep::Secured);
         step.set(Step::SETTINGS_OVER_TLS);
-        return speak(stream, peer, options, owner).await;
+        return start_http2(stream, peer, options, observer).await;
     }
     step.set(Step::SETTINGS);
-    speak(io, peer, options, owner).await
+    start_http2(io, peer, options, observer).await
 }
 
 /// Starts HTTP/2 on a byte stream, and waits for the server's SETTINGS: only they prove that there is a server behind
 /// the socket.
-async fn speak<IO>(
+async fn start_http2<IO>(
     io: IO,
     peer: String,
     options: ConnectionOptions,
-    owner: Owner,
+    observer: Observer,
 ) -> Result<Arc<Connection>, Status>
 where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let ConnectionOptions { target, http2, busy_poll, executor, queue, maintenance, watcher, .. } = options;
     let http2 = thalweg_http2::Connection::client(http2, Instant::now().into_std());
-    let connection = Connection::new(http2, peer, Some(Arc::new(Gate::new(queue))));
+    let connection = Connection::new(http2, peer, Some(Arc::new(StreamAdmission::new(queue))));
     connection.set_target(target);
-    if let Some(owner) = owner.upgrade() {
-        owner.opened(&connection);
+    if let Some(observer) = observer.upgrade() {
+        observer.opened(&connection);
     }
-    let endpoint = ClientEndpoint::new(EncodingSet::ALL, owner.clone(), Arc::clone(&maintenance));
+    let endpoint = ClientEndpoint::new(EncodingSet::ALL, observer.clone(), Arc::clone(&maintenance));
     let driver = Driver::new(io, endpoint, Arc::clone(&connection), busy_poll);
-    let ended = LostAtEnd { owner: owner.clone(), connection: Arc::clone(&connection) };
+    let ended = NotifyOnDrop { observer: observer.clone(), connection: Arc::clone(&connection) };
     tokio::spawn(async move {
         driver.await;
         drop(ended);
@@ -236,7 +236,7 @@ where
     });
     let abandoned = CloseUnlessOpened(Some(Arc::clone(&connection)));
     poll_fn(|cx| {
-        look(cx, |sleeper| {
+        poll_with_waker(cx, |task| {
             let mut state = connection.lock();
             if let Some(status) = state.ended() {
                 return Ok(Poll::Ready(Err(status.clone())));
@@ -244,29 +244,29 @@ where
             if state.http2.settings_received() {
                 return Ok(Poll::Ready(Ok(())));
             }
-            sleeper.keep_in(&mut state.opener)?;
+            task.store_waker_in(&mut state.opener)?;
             Ok(Poll::Pending)
         })
     })
     .await?;
     abandoned.opened();
-    watcher.tell(|| ConnectStep::Ready);
-    maintenance.begin(&connection, &owner);
+    watcher.notify(|| ConnectStep::Ready);
+    maintenance.begin(&connection, &observer);
     Ok(connection)
 }
 
-/// Notifies the owner when a connection is over, even if the runtime drops the driver's task.
-struct LostAtEnd {
-    owner: Owner,
+/// Notifies the observer when a connection is over, even if the runtime drops the driver's task.
+struct NotifyOnDrop {
+    observer: Observer,
     connection: Arc<Connection>,
 }
 
-impl Drop for LostAtEnd {
+impl Drop for NotifyOnDrop {
     fn drop(&mut self) {
         self.connection.measure.disconnected();
-        if let Some(owner) = self.owner.upgrade() {
-            owner.over(&self.connection);
-            owner.lost(&self.connection);
+        if let Some(observer) = self.observer.upgrade() {
+            observer.ended(&self.connection);
+            observer.lost(&self.connection);
         }
     }
 }

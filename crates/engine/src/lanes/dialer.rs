@@ -10,7 +10,7 @@ use super::target::Target;
 use crate::net::{Accepted, Endpoint};
 use crate::status::Status;
 #[cfg(feature = "tls")]
-use crate::tls::{ClientTls, Held};
+use crate::tls::{BufferMemory, ClientTls};
 
 /// Connects like a channel, and returns the byte stream.
 #[derive(Debug)]
@@ -60,7 +60,7 @@ impl Dialer {
     ) -> Result<Box<dyn ByteStream>, Status> {
         let Some(tls) = &self.tls else { return Ok(stream) };
         step.set(Step::SHAKING_HANDS);
-        let connected = tls.connect_http1(stream, Held::default()).await;
+        let connected = tls.connect_http1(stream, BufferMemory::default()).await;
         let stream = connected.map_err(|error| Status::unavailable(format!("{peer}: {error}")))?;
         Ok(Box::new(stream))
     }

@@ -7,33 +7,33 @@ use thalweg_http2::{ErrorCode, Event, ResetCause, ResetReason, StreamId};
 use tokio::time::Instant;
 
 use super::maintenance::{self, Maintenance};
-use super::owner::ConnectionOwner;
+use super::observers::ConnectionObserver;
 use crate::connection::{Connection, End, Endpoint, SlotKey, State, WakesOn};
 use crate::grpc::code;
 use crate::grpc::compression::EncodingSet;
 use crate::grpc::header_cache::HeaderCache;
-use crate::grpc::response::{self, ResponseHead};
+use crate::grpc::response::{self, ResponseHeaders};
 use crate::per_thread::thread_number;
 use crate::raw::Trailers;
 use crate::status::{Code, Status};
 
 pub(crate) struct ClientEndpoint {
     accepts: EncodingSet,
-    heads: HeaderCache<Arc<ResponseHead>, HEADS_KEPT>,
+    headers: HeaderCache<Arc<ResponseHeaders>, HEADERS_CACHED_MAX>,
     /// Headers of raw calls.
-    raw_heads: HeaderCache<Arc<ResponseHead>, HEADS_KEPT>,
+    raw_headers: HeaderCache<Arc<ResponseHeaders>, HEADERS_CACHED_MAX>,
     /// Trailers that consist of `grpc-status: 0`.
-    ok_trailers: HeaderCache<(), HEADS_KEPT>,
-    owner: Weak<dyn ConnectionOwner>,
+    ok_trailers: HeaderCache<(), HEADERS_CACHED_MAX>,
+    observer: Weak<dyn ConnectionObserver>,
     maintenance: Arc<Maintenance>,
-    /// The server's GOAWAY, until the owner is notified.
+    /// The server's GOAWAY, until the observer is notified.
     going_away: Option<GoingAway>,
     /// Number of the thread on which responses last arrived.
     thread: u32,
 }
 
 /// A server's responses have one or two header blocks per method.
-const HEADS_KEPT: usize = 4;
+const HEADERS_CACHED_MAX: usize = 4;
 
 /// Contents of a server's GOAWAY.
 struct GoingAway {
@@ -44,46 +44,47 @@ struct GoingAway {
 impl ClientEndpoint {
     pub(crate) fn new(
         accepts: EncodingSet,
-        owner: Weak<dyn ConnectionOwner>,
+        observer: Weak<dyn ConnectionObserver>,
         maintenance: Arc<Maintenance>,
     ) -> Self {
         Self {
             accepts,
-            heads: HeaderCache::default(),
-            raw_heads: HeaderCache::default(),
+            headers: HeaderCache::default(),
+            raw_headers: HeaderCache::default(),
             ok_trailers: HeaderCache::default(),
-            owner,
+            observer,
             maintenance,
             going_away: None,
             thread: 0,
         }
     }
 
-    fn parse_head(&mut self, state: &State) -> Result<Arc<ResponseHead>, Status> {
-        let head = state.http2.fields();
-        if let Some(parsed) = self.heads.get(head.id()) {
+    fn parse_headers(&mut self, state: &State) -> Result<Arc<ResponseHeaders>, Status> {
+        let headers = state.http2.fields();
+        if let Some(parsed) = self.headers.get(headers.id()) {
             return Ok(Arc::clone(parsed));
         }
-        let parsed = Arc::new(response::receive_head(head.status(), self.accepts, head.iter())?);
-        self.heads.insert(head.id(), Arc::clone(&parsed));
+        let parsed = Arc::new(response::receive_headers(headers.status(), self.accepts, headers.iter())?);
+        self.headers.insert(headers.id(), Arc::clone(&parsed));
         Ok(parsed)
     }
 
     /// Handles the response headers of a raw call.
-    fn take_raw_head(&mut self, state: &mut State, key: SlotKey, end_stream: bool) {
-        let head = state.http2.fields();
-        let taken = match self.raw_heads.get(head.id()) {
-            Some(taken) => Arc::clone(taken),
-            None => match response::receive_raw_head(head.status(), head.iter()) {
-                Ok(taken) => Arc::new(taken),
+    fn take_raw_headers(&mut self, state: &mut State, key: SlotKey, end_stream: bool) {
+        let headers = state.http2.fields();
+        let received = match self.raw_headers.get(headers.id()) {
+            Some(received) => Arc::clone(received),
+            None => match response::receive_raw_headers(headers.status(), headers.iter()) {
+                Ok(received) => Arc::new(received),
                 Err(status) => return fail(state, key, status),
             },
         };
-        self.raw_heads.insert(head.id(), Arc::clone(&taken));
-        let ends_well = !end_stream || Trailers::None.code(taken.http_status, &taken.metadata) == Code::Ok;
+        self.raw_headers.insert(headers.id(), Arc::clone(&received));
+        let ends_well =
+            !end_stream || Trailers::None.code(received.http_status, &received.metadata) == Code::Ok;
         let Some((slot, _, deferred)) = state.parts(key) else { return };
         let Some(call) = slot.client() else { return };
-        call.head = Some(taken);
+        call.headers = Some(received);
         deferred.wake(slot.receiver.take());
         if end_stream {
             if !ends_well {
@@ -94,12 +95,12 @@ impl ClientEndpoint {
     }
 
     fn take_raw_trailers(&mut self, state: &mut State, key: SlotKey) {
-        let head = state.http2.trailers();
-        if self.ok_trailers.get(head.id()).is_some() {
+        let trailers = state.http2.trailers();
+        if self.ok_trailers.get(trailers.id()).is_some() {
             return complete(state, key, Ok(None));
         }
-        let id = head.id();
-        let outcome = response::receive_raw_head(None, head.iter()).map(|taken| taken.metadata);
+        let id = trailers.id();
+        let outcome = response::receive_raw_headers(None, trailers.iter()).map(|received| received.metadata);
         match outcome.map(Trailers::of) {
             Err(status) => fail(state, key, status),
             Ok(Trailers::GrpcOk) => {
@@ -120,12 +121,12 @@ impl ClientEndpoint {
     }
 
     fn parse_trailers(&mut self, state: &mut State, key: SlotKey) -> Result<Option<Box<HeaderMap>>, Status> {
-        let head = state.http2.trailers();
-        if self.ok_trailers.get(head.id()).is_some() {
+        let trailers = state.http2.trailers();
+        if self.ok_trailers.get(trailers.id()).is_some() {
             return Ok(None);
         }
-        let id = head.id();
-        let received = response::receive_trailers(head.iter());
+        let id = trailers.id();
+        let received = response::receive_trailers(trailers.iter());
         if received.is_err() {
             state.note_failed(key);
         }
@@ -136,25 +137,25 @@ impl ClientEndpoint {
         Ok(trailers)
     }
 
-    fn on_head(&mut self, state: &mut State, key: SlotKey, end_stream: bool) {
+    fn on_headers(&mut self, state: &mut State, key: SlotKey, end_stream: bool) {
         if is_raw(state, key) {
-            return self.take_raw_head(state, key, end_stream);
+            return self.take_raw_headers(state, key, end_stream);
         }
         if end_stream {
-            let head = state.http2.fields();
-            let outcome = response::receive_trailers_only(head.status(), head.iter());
+            let headers = state.http2.fields();
+            let outcome = response::receive_trailers_only(headers.status(), headers.iter());
             if outcome.is_err() {
                 state.note_failed(key);
             }
             return complete(state, key, outcome.map(boxed));
         }
-        match self.parse_head(state) {
+        match self.parse_headers(state) {
             Err(status) => fail(state, key, status),
-            Ok(head) => {
+            Ok(headers) => {
                 let Some((slot, _, deferred)) = state.parts(key) else { return };
                 let Some(call) = slot.client() else { return };
-                call.head = Some(head);
-                if call.wakes_on == WakesOn::Head {
+                call.headers = Some(headers);
+                if call.wakes_on == WakesOn::Headers {
                     deferred.wake(slot.receiver.take());
                 }
             }
@@ -164,17 +165,19 @@ impl ClientEndpoint {
     /// Handles a response that arrived in one piece. For a unary call with cached headers and trailers, it only
     /// updates the slot.
     #[inline]
-    fn on_whole(&mut self, state: &mut State, key: SlotKey, stream: StreamId, bytes: &[u8]) {
-        let Some(head) = self.heads.get(state.http2.fields().id()) else {
+    fn on_complete_response(&mut self, state: &mut State, key: SlotKey, stream: StreamId, bytes: &[u8]) {
+        let Some(headers) = self.headers.get(state.http2.fields().id()) else {
             return self.on_parts(state, key, stream, bytes);
         };
         let is_plain = self.ok_trailers.get(state.http2.trailers().id()).is_some();
         let Some((slot, http2, deferred)) = state.parts(key) else { return };
         match slot.client() {
-            Some(call) if is_plain && call.wakes_on == WakesOn::End => call.head = Some(Arc::clone(head)),
+            Some(call) if is_plain && call.wakes_on == WakesOn::End => {
+                call.headers = Some(Arc::clone(headers));
+            }
             _ => return self.on_parts(state, key, stream, bytes),
         }
-        if let Err(error) = slot.inbox.receive_whole(bytes, stream, http2) {
+        if let Err(error) = slot.inbox.receive_last(bytes, stream, http2) {
             return fail(state, key, error.into());
         }
         slot.end(End::Complete(Ok(None)));
@@ -185,7 +188,7 @@ impl ClientEndpoint {
     /// Handles headers, data and trailers one by one.
     #[cold]
     fn on_parts(&mut self, state: &mut State, key: SlotKey, stream: StreamId, bytes: &[u8]) {
-        self.on_head(state, key, false);
+        self.on_headers(state, key, false);
         on_data(state, key, stream, bytes, false);
         // The call may have failed.
         if state.slot(key).is_some_and(|slot| slot.end.is_none()) {
@@ -208,9 +211,9 @@ impl Endpoint for ClientEndpoint {
 
     fn on_event(&mut self, state: &mut State, event: &Event<'_>, _input_start: usize) {
         match *event {
-            Event::Headers { tag, end_stream, .. } => self.on_head(state, tag.into(), end_stream),
+            Event::Headers { tag, end_stream, .. } => self.on_headers(state, tag.into(), end_stream),
             Event::CompleteMessage { stream, tag, bytes, .. } => {
-                self.on_whole(state, tag.into(), stream, bytes);
+                self.on_complete_response(state, tag.into(), stream, bytes);
             }
             Event::Data { stream, tag, bytes, end_stream, .. } => {
                 on_data(state, tag.into(), stream, bytes, end_stream);
@@ -246,8 +249,8 @@ impl Endpoint for ClientEndpoint {
         let thread = thread_number();
         if thread != self.thread {
             self.thread = thread;
-            if let Some(owner) = self.owner.upgrade() {
-                owner.answers_came_on(thread);
+            if let Some(observer) = self.observer.upgrade() {
+                observer.responses_moved_to(thread);
             }
         }
         let Some(GoingAway { code, permits_fewer_pings }) = self.going_away.take() else { return };
@@ -256,8 +259,8 @@ impl Endpoint for ClientEndpoint {
         }
         connection.measure.note_going_away(code);
         connection.measure.disconnected();
-        if let Some(owner) = self.owner.upgrade() {
-            owner.lost(connection);
+        if let Some(observer) = self.observer.upgrade() {
+            observer.lost(connection);
         }
     }
 }
@@ -268,8 +271,8 @@ fn on_data(state: &mut State, key: SlotKey, stream: StreamId, bytes: &[u8], end_
         return;
     };
     match slot.inbox.receive(bytes, slot.stream, http2) {
-        Ok(is_whole) if slot.is_streaming_call() => {
-            if is_whole {
+        Ok(is_complete) if slot.is_streaming_call() => {
+            if is_complete {
                 deferred.wake(slot.receiver.take());
             }
             state.load.completed += 1;

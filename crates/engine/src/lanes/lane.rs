@@ -19,9 +19,9 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
 
 use super::connecting::Connector;
-use super::owner::{ConnectionOwner, LaneOwner};
+use super::observers::{ConnectionObserver, LaneObserver};
 use crate::connection::Connection;
-use crate::executor::Seat;
+use crate::executor::ThreadSlot;
 use crate::registry;
 use crate::snapshot::{Counts, LaneDetails};
 use crate::status::Status;
@@ -35,10 +35,10 @@ pub(crate) struct Lane {
     pub(crate) reason: String,
     pub(crate) opened_at: Instant,
     /// The set that the lane belongs to.
-    owner: Weak<dyn LaneOwner>,
+    observer: Weak<dyn LaneObserver>,
     connector: Arc<Connector>,
     /// Thread of its connection, if not the caller's.
-    seat: Option<Seat>,
+    thread_slot: Option<ThreadSlot>,
     state: RwLock<State>,
     /// Wakes calls that wait for another state, in order of arrival. tokio's `watch` would wake them in random order,
     /// and a simulation would not replay.
@@ -46,16 +46,16 @@ pub(crate) struct Lane {
     /// Utilization in thousandths, or [`UNKNOWN`].
     busy_permille: AtomicU32,
     /// Number of the thread on which responses last arrived; 0 before the first.
-    answers_on: AtomicU32,
-    carried: Mutex<Carried>,
+    response_thread: AtomicU32,
+    totals: Mutex<LaneTotals>,
     outage: Mutex<Outage>,
 }
 
 /// Totals of a lane's connections.
 #[derive(Debug, Default)]
-struct Carried {
+struct LaneTotals {
     /// Connections that are not over, in the order of their opening.
-    by: Vec<Arc<Connection>>,
+    connections: Vec<Arc<Connection>>,
     /// Calls of connections that are over.
     calls: Counts,
 }
@@ -67,15 +67,15 @@ struct Outage {
     /// Failures counted by the backoff.
     failures_of_backoff: u32,
     /// Time of the first failure, and the reason of the last one.
-    begun: Option<(Instant, Status)>,
+    failing_since: Option<(Instant, Status)>,
 }
 
 impl Outage {
     fn note_failure(&mut self, status: &Status) {
         self.failures = self.failures.saturating_add(1);
         self.failures_of_backoff = self.failures_of_backoff.saturating_add(1);
-        let since = self.begun.take().map_or_else(Instant::now, |(since, _)| since);
-        self.begun = Some((since, status.clone()));
+        let since = self.failing_since.take().map_or_else(Instant::now, |(since, _)| since);
+        self.failing_since = Some((since, status.clone()));
     }
 }
 
@@ -93,23 +93,23 @@ impl Lane {
     pub(super) fn new(
         id: u64,
         reason: String,
-        owner: Weak<dyn LaneOwner>,
+        observer: Weak<dyn LaneObserver>,
         connector: Arc<Connector>,
     ) -> Self {
-        let seat = connector.connection.executor.as_ref().map(|executor| executor.seat());
+        let thread_slot = connector.connection.executor.as_ref().map(|executor| executor.reserve_slot());
         Self {
             id,
             number: registry::next_id(),
             reason,
             opened_at: Instant::now(),
-            owner,
+            observer,
             connector,
-            seat,
+            thread_slot,
             state: RwLock::new(State::Idle),
             changed: Notify::new(),
             busy_permille: AtomicU32::new(UNKNOWN),
-            answers_on: AtomicU32::new(0),
-            carried: Mutex::default(),
+            response_thread: AtomicU32::new(0),
+            totals: Mutex::default(),
             outage: Mutex::default(),
         }
     }
@@ -168,7 +168,7 @@ impl Lane {
     }
 
     /// Gives up a connection that accepts no more calls. It closes after its last call; the next call makes another.
-    pub(super) fn give_up(&self, connection: &Arc<Connection>) {
+    pub(super) fn abandon(&self, connection: &Arc<Connection>) {
         let dismissed = self.change(|state| {
             let dismissed = matches!(state, State::Ready(current) if Arc::ptr_eq(current, connection));
             dismissed.then(|| *state = State::Idle)
@@ -182,34 +182,34 @@ impl Lane {
         }
     }
 
-    /// Like [`give_up`](Self::give_up), for the current connection.
+    /// Like [`abandon`](Self::abandon), for the current connection.
     pub(super) fn dismiss(&self) -> Option<Arc<Connection>> {
         let connection = self.ready()?;
         shut_down(&connection);
-        self.give_up(&connection);
+        self.abandon(&connection);
         Some(connection)
     }
 
     /// Returns the lane's state and totals. `closes`: it accepts no more calls.
     pub(super) fn details(&self, closes: bool) -> LaneDetails {
-        let carried = self.carried();
-        let (mut calls, by) = (carried.calls, carried.by.clone());
-        drop(carried);
-        for connection in &by {
+        let totals = self.totals();
+        let (mut calls, connections) = (totals.calls, totals.connections.clone());
+        drop(totals);
+        for connection in &connections {
             calls += connection.lock().traffic().calls;
         }
-        let sockets = by.iter().map(|connection| connection.id).collect();
+        let sockets = connections.iter().map(|connection| connection.id).collect();
         let state = if closes { "SHUTDOWN" } else { self.state_name() };
         LaneDetails { id: self.number, state, reason: self.reason.clone(), calls, sockets }
     }
 
     /// Returns its connection of this number.
     pub(super) fn socket(&self, id: u64) -> Option<Arc<Connection>> {
-        self.carried().by.iter().find(|connection| connection.id == id).cloned()
+        self.totals().connections.iter().find(|connection| connection.id == id).cloned()
     }
 
-    fn carried(&self) -> MutexGuard<'_, Carried> {
-        self.carried.lock().unwrap_or_else(PoisonError::into_inner)
+    fn totals(&self) -> MutexGuard<'_, LaneTotals> {
+        self.totals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn state_name(&self) -> &'static str {
@@ -236,12 +236,14 @@ impl Lane {
 
     /// Returns the runtime of its connection: the channel's own thread's, or the caller's.
     pub(super) fn runtime(&self) -> Option<Handle> {
-        self.seat.as_ref().map_or_else(|| Handle::try_current().ok(), |seat| Some(seat.runtime.clone()))
+        self.thread_slot
+            .as_ref()
+            .map_or_else(|| Handle::try_current().ok(), |thread_slot| Some(thread_slot.runtime.clone()))
     }
 
     /// Returns the processor that its thread is pinned to.
     pub(super) fn cpu(&self) -> Option<usize> {
-        self.seat.as_ref().and_then(|seat| seat.cpu)
+        self.thread_slot.as_ref().and_then(|thread_slot| thread_slot.cpu)
     }
 
     /// Returns the last known share of time that its driver was busy, in thousandths.
@@ -252,8 +254,8 @@ impl Lane {
 
     /// Returns the number of the thread on which its responses last arrived.
     #[inline]
-    pub(super) fn answers_on(&self) -> u32 {
-        self.answers_on.load(Ordering::Relaxed)
+    pub(super) fn response_thread(&self) -> u32 {
+        self.response_thread.load(Ordering::Relaxed)
     }
 
     pub(super) fn set_busy(&self, share: Option<f64>) {
@@ -263,16 +265,16 @@ impl Lane {
 
     /// Starts an attempt in a task, which is returned, unless there is a connection or an attempt in progress.
     pub(super) fn start_connecting(self: &Arc<Self>) -> Option<JoinHandle<()>> {
-        let begun = self.change(|state| {
-            let may_begin = matches!(state, State::Idle | State::Failed { .. });
-            may_begin.then(|| *state = State::Connecting)
+        let started = self.change(|state| {
+            let may_start = matches!(state, State::Idle | State::Failed { .. });
+            may_start.then(|| *state = State::Connecting)
         });
-        begun?;
+        started?;
         let attempt = Attempt { lane: Arc::clone(self), outcome: State::Idle };
         let runtime = self.runtime().expect("calls are made on a tokio runtime");
         let task = runtime.spawn(async move {
             let connector = &attempt.lane.connector;
-            let lane: Weak<dyn ConnectionOwner> = Arc::<Lane>::downgrade(&attempt.lane);
+            let lane: Weak<dyn ConnectionObserver> = Arc::<Lane>::downgrade(&attempt.lane);
             let status = match connector.connect(&lane).await {
                 Ok(connection) => {
                     let (lane, peer) = (attempt.lane.id, &*connection.peer);
@@ -282,7 +284,7 @@ impl Lane {
                 }
                 Err(status) => status,
             };
-            let owner = attempt.lane.owner.clone();
+            let observer = attempt.lane.observer.clone();
             let (failures, of_backoff) = {
                 let mut outage = attempt.lane.outage();
                 outage.note_failure(&status);
@@ -293,10 +295,10 @@ impl Lane {
             tracing::debug!(channel = %connector.target, lane, why, failures, "failed to connect");
             attempt.end(State::Failed { status, retry_at });
             // Calls use the other lanes, and none waits for this one.
-            if owner.upgrade().is_some_and(|owner| owner.has_several_lanes()) {
+            if observer.upgrade().is_some_and(|observer| observer.has_several_lanes()) {
                 sleep_until(retry_at).await;
-                if let Some(owner) = owner.upgrade() {
-                    owner.refresh();
+                if let Some(observer) = observer.upgrade() {
+                    observer.refresh();
                 }
             }
         });
@@ -319,7 +321,7 @@ impl Lane {
     /// has not failed.
     pub(super) fn failures(&self) -> Option<String> {
         let outage = self.outage();
-        let (failures, (since, _)) = (outage.failures, outage.begun.as_ref()?);
+        let (failures, (since, _)) = (outage.failures, outage.failing_since.as_ref()?);
         let since = since.elapsed();
         drop(outage);
         let next = match &*self.state() {
@@ -337,7 +339,7 @@ impl Lane {
 
     /// Returns why the last attempt to connect failed, if it did.
     pub(super) fn last_failure(&self) -> Option<Status> {
-        self.outage().begun.as_ref().map(|(_, status)| status.clone())
+        self.outage().failing_since.as_ref().map(|(_, status)| status.clone())
     }
 
     fn outage(&self) -> MutexGuard<'_, Outage> {
@@ -353,8 +355,8 @@ impl Lane {
         let changed = change(&mut self.state.write().unwrap_or_else(PoisonError::into_inner));
         if changed.is_some() {
             self.changed.notify_waiters();
-            if let Some(owner) = self.owner.upgrade() {
-                owner.refresh();
+            if let Some(observer) = self.observer.upgrade() {
+                observer.refresh();
             }
         }
         changed
@@ -386,24 +388,24 @@ impl Drop for Attempt {
     }
 }
 
-impl ConnectionOwner for Lane {
+impl ConnectionObserver for Lane {
     fn lost(&self, connection: &Arc<Connection>) {
-        self.give_up(connection);
+        self.abandon(connection);
     }
 
-    fn answers_came_on(&self, thread: u32) {
-        self.answers_on.store(thread, Ordering::Relaxed);
+    fn responses_moved_to(&self, thread: u32) {
+        self.response_thread.store(thread, Ordering::Relaxed);
     }
 
     fn opened(&self, connection: &Arc<Connection>) {
-        self.carried().by.push(Arc::clone(connection));
+        self.totals().connections.push(Arc::clone(connection));
     }
 
-    fn over(&self, connection: &Arc<Connection>) {
+    fn ended(&self, connection: &Arc<Connection>) {
         let calls = connection.lock().traffic().calls;
-        let mut carried = self.carried();
-        carried.by.retain(|other| !Arc::ptr_eq(other, connection));
-        carried.calls += calls;
+        let mut totals = self.totals();
+        totals.connections.retain(|other| !Arc::ptr_eq(other, connection));
+        totals.calls += calls;
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use thalweg_http2::ErrorCode;
 use tokio::time::{Instant, sleep_until};
 
-use super::owner::ConnectionOwner;
+use super::observers::ConnectionObserver;
 use crate::connection::{Connection, Keepalive, KeepaliveCheck, KeepaliveState, end_silent};
 
 /// Maintenance settings of a channel's connections. Off by default, without any timer.
@@ -24,7 +24,7 @@ const TOO_MANY_PINGS: &[u8] = b"too_many_pings";
 /// Maximum number of doublings: 10 s become three hours.
 const DOUBLED_MAX: u32 = 10;
 /// Minimum number of checks within the idle timeout.
-const IDLE_LOOKS: u32 = 4;
+const IDLE_CHECKS: u32 = 4;
 
 /// Returns whether a server's GOAWAY was caused by too many PINGs.
 pub(super) fn permits_fewer_pings(code: ErrorCode, debug: &[u8]) -> bool {
@@ -61,72 +61,80 @@ impl Maintenance {
     }
 
     /// Starts the maintenance of a connection, until it is over.
-    pub(super) fn begin(self: &Arc<Self>, connection: &Arc<Connection>, owner: &Weak<dyn ConnectionOwner>) {
+    pub(super) fn begin(
+        self: &Arc<Self>,
+        connection: &Arc<Connection>,
+        observer: &Weak<dyn ConnectionObserver>,
+    ) {
         if self.is_needed() {
-            let (connection, owner) = (Arc::downgrade(connection), owner.clone());
-            tokio::spawn(Arc::clone(self).run(connection, owner));
+            let (connection, observer) = (Arc::downgrade(connection), observer.clone());
+            tokio::spawn(Arc::clone(self).run(connection, observer));
         }
     }
 
-    async fn run(self: Arc<Self>, connection: Weak<Connection>, owner: Weak<dyn ConnectionOwner>) {
+    async fn run(self: Arc<Self>, connection: Weak<Connection>, observer: Weak<dyn ConnectionObserver>) {
         let keepalive = self.keepalive_now();
-        let mut asking = KeepaliveState::new(Instant::now());
+        let mut keepalive_state = KeepaliveState::new(Instant::now());
         while let Some(connection) = connection.upgrade() {
             let is_over = {
                 let state = connection.lock();
                 state.ended().is_some() || state.http2.is_closed()
             };
-            let found = if is_over { Found::Over } else { self.look(&connection, keepalive, &mut asking) };
-            match (found, keepalive) {
-                (Found::Over, _) => return,
-                (Found::Silent, Some(keepalive)) => end_silent(&connection, &keepalive),
-                (Found::Silent, None) | (Found::Idle, _) => {}
-                (Found::Well { look_again }, _) => {
+            let outcome = if is_over {
+                CheckOutcome::Over
+            } else {
+                self.check(&connection, keepalive, &mut keepalive_state)
+            };
+            match (outcome, keepalive) {
+                (CheckOutcome::Over, _) => return,
+                (CheckOutcome::Silent, Some(keepalive)) => end_silent(&connection, &keepalive),
+                (CheckOutcome::Silent, None) | (CheckOutcome::Idle, _) => {}
+                (CheckOutcome::CheckAgain { next_check }, _) => {
                     drop(connection);
-                    sleep_until(look_again).await;
+                    sleep_until(next_check).await;
                     continue;
                 }
             }
-            if let Some(owner) = owner.upgrade() {
-                owner.lost(&connection);
+            if let Some(observer) = observer.upgrade() {
+                observer.lost(&connection);
             }
             return;
         }
     }
 
-    fn look(
+    fn check(
         &self,
         connection: &Connection,
         keepalive: Option<Keepalive>,
-        asking: &mut KeepaliveState,
-    ) -> Found {
+        keepalive_state: &mut KeepaliveState,
+    ) -> CheckOutcome {
         let now = Instant::now();
         let mut state = connection.lock();
-        let mut look_again = None;
+        let mut next_check = None;
         if let Some(max) = self.idle_max {
             let ends = state.sweep(now) + max;
             if ends <= now {
-                return Found::Idle;
+                return CheckOutcome::Idle;
             }
-            look_again = Some(ends.min(now + (max / IDLE_LOOKS).max(Duration::from_millis(10))));
+            next_check = Some(ends.min(now + (max / IDLE_CHECKS).max(Duration::from_millis(10))));
         }
         if let Some(keepalive) = &keepalive {
-            match asking.look(keepalive, &mut state, now) {
-                KeepaliveCheck::Silent => return Found::Silent,
+            match keepalive_state.check(keepalive, &mut state, now) {
+                KeepaliveCheck::Silent => return CheckOutcome::Silent,
                 KeepaliveCheck::Again(at) => {
-                    look_again = Some(look_again.map_or(at, |earlier| earlier.min(at)));
+                    next_check = Some(next_check.map_or(at, |earlier| earlier.min(at)));
                 }
             }
         }
-        look_again.map_or(Found::Over, |look_again| Found::Well { look_again })
+        next_check.map_or(CheckOutcome::Over, |next_check| CheckOutcome::CheckAgain { next_check })
     }
 }
 
-enum Found {
+enum CheckOutcome {
     Over,
     Silent,
     Idle,
-    Well { look_again: Instant },
+    CheckAgain { next_check: Instant },
 }
 
 #[cfg(test)]
@@ -134,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_interval_doubles_when_a_server_says_so() {
+    fn interval_doubles_after_too_many_pings() {
         let maintenance = Maintenance::new(Some(Keepalive::every(Duration::from_secs(1))), None);
         let check = |code, debug: &[u8], seconds| {
             if permits_fewer_pings(code, debug) {

@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_understood() {
+    fn supported_fields_are_parsed() {
         let check = |json: &str, expected: Option<u32>| {
             let config = ServiceConfig::parse(json).unwrap();
             let number = config.connection_scaling.and_then(|scaling| scaling.max_connections_per_subchannel);

@@ -11,8 +11,8 @@ use tokio::sync::Notify;
 use super::connecting::Connector;
 use super::lane::Lane;
 use super::number::Lanes;
-use super::owner::LaneOwner;
-use super::ticker::{Closing, Tended, Ticker};
+use super::observers::LaneObserver;
+use super::policy_task::{Closing, LaneControl, PolicyTask};
 use crate::connection::{Connection, StreamWaitQueue};
 use crate::executor::current_cpu;
 use crate::per_thread::{PerThread, thread_number};
@@ -25,18 +25,18 @@ pub(crate) struct LaneSet {
     /// Number of the channel, unique in the process.
     id: u64,
     /// The lanes that accept calls, as seen by each thread.
-    ready: PerThread<Seen>,
+    ready: PerThread<LaneChoice>,
     /// Notified when a lane becomes ready.
     became_ready: Notify,
     connector: Arc<Connector>,
     all: Mutex<All>,
-    ticker: Option<Ticker>,
+    policy_task: Option<PolicyTask>,
     weak: Weak<Self>,
 }
 
 /// Per-thread state for choosing a lane.
 #[derive(Default)]
-struct Seen {
+struct LaneChoice {
     ready: RwLock<Ready>,
     /// Index of the last call's lane.
     last: AtomicU32,
@@ -99,7 +99,7 @@ impl LaneSet {
                     lanes: ids.map(lane).collect(),
                     closing: Vec::new(),
                 }),
-                ticker: lanes.policy(cores).map(Ticker::new),
+                policy_task: lanes.policy(cores).map(PolicyTask::new),
                 connector,
                 weak: weak.clone(),
             }
@@ -132,32 +132,32 @@ impl LaneSet {
     /// Returns the connection for the next call; `None` if there is none at all.
     #[inline]
     pub(crate) fn pick(&self, affinity: Option<u64>) -> Option<Arc<Connection>> {
-        let seen = self.ready.own();
-        let ready = seen.ready();
+        let choice = self.ready.current();
+        let ready = choice.ready();
         // Most channels have one lane.
         if let [only] = ready.lanes.as_slice()
             && !ready.is_repair_due
         {
             return Some(Arc::clone(&only.connection));
         }
-        self.pick_of(seen, ready, affinity)
+        self.pick_of(choice, ready, affinity)
     }
 
     fn pick_of<'a>(
         &'a self,
-        seen: &'a Seen,
+        choice: &'a LaneChoice,
         mut ready: RwLockReadGuard<'a, Ready>,
         affinity: Option<u64>,
     ) -> Option<Arc<Connection>> {
         if ready.is_repair_due {
             drop(ready);
             self.repair();
-            ready = seen.ready();
+            ready = choice.ready();
         }
         let lanes = ready.lanes.as_slice();
         let chosen = match affinity {
             Some(key) => lanes.iter().max_by_key(|ready| affinity_of(key, ready.lane.id))?,
-            None => seen.least_loaded(lanes, ready.are_pinned)?,
+            None => choice.least_loaded(lanes, ready.are_pinned)?,
         };
         Some(Arc::clone(&chosen.connection))
     }
@@ -178,7 +178,7 @@ impl LaneSet {
             tokio::select! {
                 biased;
                 outcome = lead.connection(wait_for_ready) => {
-                    return outcome.map_err(|status| status.and(lead.failures()));
+                    return outcome.map_err(|status| status.with_detail(lead.failures()));
                 }
                 () = became_ready => {}
             }
@@ -203,7 +203,7 @@ impl LaneSet {
     #[cold]
     pub(crate) fn last_connect_error(&self) -> Option<String> {
         let lead = Arc::clone(&self.all().lanes[0]);
-        Some(lead.last_failure()?.and(lead.failures()).message().to_owned())
+        Some(lead.last_failure()?.with_detail(lead.failures()).message().to_owned())
     }
 
     /// Returns the channel's target, for messages.
@@ -238,7 +238,7 @@ impl LaneSet {
         let is_its = |lane: &&Arc<Lane>| lane.ready().is_some_and(|ready| Arc::ptr_eq(&ready, connection));
         let lane = self.all().lanes.iter().find(is_its).cloned();
         match lane {
-            Some(lane) => lane.give_up(connection),
+            Some(lane) => lane.abandon(connection),
             // Another call has noticed it first, but may not have updated the ready lanes. Until then calls would be
             // given this connection.
             None => self.refresh(),
@@ -259,8 +259,8 @@ impl LaneSet {
 
     /// Notes that a call has to wait for a stream, which may be a reason to open another lane.
     pub(super) fn note_waiting(&self) {
-        if let Some(ticker) = &self.ticker {
-            ticker.sample_now();
+        if let Some(policy_task) = &self.policy_task {
+            policy_task.sample_now();
         }
     }
 
@@ -275,7 +275,7 @@ impl LaneSet {
     }
 
     fn ready(&self) -> RwLockReadGuard<'_, Ready> {
-        self.ready.own().ready()
+        self.ready.current().ready()
     }
 
     fn all(&self) -> MutexGuard<'_, All> {
@@ -283,7 +283,7 @@ impl LaneSet {
     }
 }
 
-impl Seen {
+impl LaneChoice {
     #[inline]
     fn ready(&self) -> RwLockReadGuard<'_, Ready> {
         self.ready.read().unwrap_or_else(PoisonError::into_inner)
@@ -307,14 +307,14 @@ impl Seen {
             return lanes.get(on_processor(cpu, load(least), cpus_and_loads).unwrap_or(least));
         }
         let thread = thread_number();
-        let is_own = |index: usize| lanes[index].lane.answers_on() == thread;
+        let is_local = |index: usize| lanes[index].lane.response_thread() == thread;
         let compared = &self.compared;
         let next = || {
             let next = (compared.load(Ordering::Relaxed) as usize + 1) % lanes.len();
             compared.store(next as u32, Ordering::Relaxed);
             next
         };
-        let chosen = on_thread(last, lanes.len(), load, is_own, next);
+        let chosen = on_thread(last, lanes.len(), load, is_local, next);
         if chosen != last {
             self.last.store(chosen as u32, Ordering::Relaxed);
         }
@@ -322,8 +322,8 @@ impl Seen {
     }
 }
 
-/// The interface for the ticker.
-impl Tended for LaneSet {
+/// The interface for the policy task.
+impl LaneControl for LaneSet {
     fn queue(&self) -> &StreamWaitQueue {
         &self.connector.connection.queue
     }
@@ -388,7 +388,7 @@ impl Tended for LaneSet {
     }
 }
 
-impl LaneOwner for LaneSet {
+impl LaneObserver for LaneSet {
     fn refresh(&self) {
         let all = self.all();
         let connected = |lane: &Arc<Lane>| {
@@ -403,8 +403,8 @@ impl LaneOwner for LaneSet {
             is_repair_due: !is_empty && all.lanes.iter().any(|lane| lane.is_due()),
             lanes,
         };
-        let replace = |seen: &Seen| {
-            let mut of_thread = seen.ready.write().unwrap_or_else(PoisonError::into_inner);
+        let replace = |choice: &LaneChoice| {
+            let mut of_thread = choice.ready.write().unwrap_or_else(PoisonError::into_inner);
             std::mem::replace(&mut *of_thread, ready.clone())
         };
         let former: Vec<Ready> = self.ready.all().map(replace).collect();
@@ -418,8 +418,8 @@ impl LaneOwner for LaneSet {
             self.became_ready.notify_waiters();
             self.queue().wake_next();
         }
-        if let Some(ticker) = &self.ticker {
-            ticker.ensure_running(|| Some((self.runtime()?, self.weak.clone() as _)));
+        if let Some(policy_task) = &self.policy_task {
+            policy_task.ensure_running(|| Some((self.runtime()?, self.weak.clone() as _)));
         }
     }
 
@@ -481,35 +481,35 @@ fn on_thread(
     last: usize,
     count: usize,
     load: impl Fn(usize) -> u64,
-    is_own: impl Fn(usize) -> bool,
+    is_local: impl Fn(usize) -> bool,
     next: impl FnOnce() -> usize,
 ) -> usize {
-    let mut all_own = true;
-    let mut own: Option<(usize, u64)> = None;
+    let mut all_local = true;
+    let mut local: Option<(usize, u64)> = None;
     let mut index = last;
     for _ in 0..count.min(COMPARED_MAX) {
-        if is_own(index) {
+        if is_local(index) {
             let load = load(index);
-            if own.is_none_or(|(_, least)| load < least) {
-                own = Some((index, load));
+            if local.is_none_or(|(_, least)| load < least) {
+                local = Some((index, load));
             }
         } else {
-            all_own = false;
+            all_local = false;
         }
         index = if index + 1 < count { index + 1 } else { 0 };
     }
-    match own {
-        Some((own, _)) if all_own => own,
-        Some((own, own_load)) if own_load >= COMPARED_WITH_ALL_MAX => {
+    match local {
+        Some((local, _)) if all_local => local,
+        Some((local, local_load)) if local_load >= COMPARED_WITH_ALL_MAX => {
             let other = next();
-            if own_load <= OWN_LOAD_MAX * load(other) { own } else { least(other, count, load) }
+            if local_load <= LOCAL_LOAD_RATIO_MAX * load(other) { local } else { least(other, count, load) }
         }
-        own => {
+        local => {
             let least = least(last, count, &load);
             let least_load = load(least);
             // No lane gets a second call while another has none.
-            let max = if least_load >= LOAD_OF_ONE { OWN_LOAD_MAX * least_load } else { least_load };
-            own.filter(|(_, own_load)| *own_load <= max).map_or(least, |(own, _)| own)
+            let max = if least_load >= LOAD_OF_ONE { LOCAL_LOAD_RATIO_MAX * least_load } else { least_load };
+            local.filter(|(_, local_load)| *local_load <= max).map_or(least, |(local, _)| local)
         }
     }
 }
@@ -519,16 +519,16 @@ const LOAD_OF_ONE: u64 = 2 * 1000;
 /// From this load of its own lane (four calls), a thread compares it with only one other lane.
 const COMPARED_WITH_ALL_MAX: u64 = 5 * 1000;
 
-/// Returns the lane on the caller's processor, unless its load is more than [`OWN_LOAD_MAX`] times `load`. Waking a
-/// thread of the same processor wakes no sleeping processor. `lanes` yields each lane's processor and load.
+/// Returns the lane on the caller's processor, unless its load is more than [`LOCAL_LOAD_RATIO_MAX`] times `load`.
+/// Waking a thread of the same processor wakes no sleeping processor. `lanes` yields each lane's processor and load.
 fn on_processor(cpu: usize, load: u64, lanes: impl Iterator<Item = (Option<usize>, u64)>) -> Option<usize> {
-    let own = lanes.enumerate().filter(|(_, (lane, _))| *lane == Some(cpu));
-    let (index, (_, own)) = own.min_by_key(|(_, (_, load))| *load)?;
-    (own <= OWN_LOAD_MAX * load).then_some(index)
+    let local = lanes.enumerate().filter(|(_, (lane, _))| *lane == Some(cpu));
+    let (index, (_, local)) = local.min_by_key(|(_, (_, load))| *load)?;
+    (local <= LOCAL_LOAD_RATIO_MAX * load).then_some(index)
 }
 
 /// With callers on one processor only, its lane gets two thirds of their calls.
-const OWN_LOAD_MAX: u64 = 2;
+const LOCAL_LOAD_RATIO_MAX: u64 = 2;
 
 /// Rendezvous hashing: a key takes the lane with the highest value. When a lane is added or removed, only the keys
 /// move for which it has the highest value.
@@ -557,7 +557,7 @@ mod tests {
     }
 
     #[test]
-    fn few_keys_move_when_the_number_changes() {
+    fn few_keys_move_when_number_of_lanes_changes() {
         let check = |before, after, expected: std::ops::Range<usize>| {
             let moved = moved(before, after);
             assert!(expected.contains(&moved), "{before} to {after} lanes: {moved} keys moved");
@@ -569,32 +569,32 @@ mod tests {
     }
 
     #[test]
-    fn calls_go_together_over_the_lanes_that_have_the_least_to_do() {
-        let place = |loads: &mut [u64], calls: usize| {
+    fn calls_go_to_least_loaded_lanes_one_after_the_other() {
+        let pick = |loads: &mut [u64], calls: usize| {
             let mut last = 0;
-            let mut placed = Vec::new();
+            let mut picked = Vec::new();
             for _ in 0..calls {
                 last = least(last, loads.len(), |lane| loads[lane]);
                 loads[last] += 1;
-                placed.push(last);
+                picked.push(last);
             }
-            placed
+            picked
         };
-        assert_eq!(place(&mut [4, 4, 4, 4], 4), [0, 1, 2, 3], "each gets one");
-        assert_eq!(place(&mut [4, 2, 4, 4], 4), [1, 1, 1, 2], "the answers of one have come");
-        assert_eq!(place(&mut [1, 1, 0], 1), [2]);
+        assert_eq!(pick(&mut [4, 4, 4, 4], 4), [0, 1, 2, 3], "each gets one");
+        assert_eq!(pick(&mut [4, 2, 4, 4], 4), [1, 1, 1, 2], "the answers of one have come");
+        assert_eq!(pick(&mut [1, 1, 0], 1), [2]);
 
         let mut many = [0; 100];
-        place(&mut many, 1000);
+        pick(&mut many, 1000);
         assert!(many.iter().all(|&load| load == 10), "{many:?}");
         // A lane that has finished its calls is found by a later call.
         many[50] = 0;
-        let placed = place(&mut many, 100);
-        assert!(many[50] >= 10, "{placed:?}");
+        let picked = pick(&mut many, 100);
+        assert!(many[50] >= 10, "{picked:?}");
     }
 
     #[test]
-    fn a_caller_takes_the_lane_of_its_processor_unless_that_has_much_more_to_do() {
+    fn caller_prefers_lane_of_its_processor_unless_much_more_loaded() {
         let check = |cpu, load, lanes: &[(Option<usize>, u64)], expected: Option<usize>| {
             assert_eq!(on_processor(cpu, load, lanes.iter().copied()), expected, "{cpu}, {load}: {lanes:?}");
         };
@@ -605,12 +605,12 @@ mod tests {
     }
 
     #[test]
-    fn a_call_follows_the_answers_of_its_thread_unless_another_lane_has_much_less_to_do() {
+    fn call_prefers_lane_of_its_thread_unless_another_has_much_less_load() {
         // Calls of each lane, and the lanes of the thread.
-        let check = |calls: &[u64], own: &[usize], next: usize, expected: usize| {
+        let check = |calls: &[u64], local: &[usize], next: usize, expected: usize| {
             let load = |lane: usize| (calls[lane] + 1) * 1000;
-            let chosen = on_thread(0, calls.len(), load, |lane| own.contains(&lane), || next);
-            assert_eq!(chosen, expected, "{calls:?}, {own:?}, {next}");
+            let chosen = on_thread(0, calls.len(), load, |lane| local.contains(&lane), || next);
+            assert_eq!(chosen, expected, "{calls:?}, {local:?}, {next}");
         };
         check(&[8, 8, 8, 8], &[2], 3, 2);
         check(&[8, 7, 8, 6], &[0, 2], 3, 0);

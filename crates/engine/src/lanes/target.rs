@@ -40,7 +40,7 @@ pub(crate) enum Security {
     /// `http://`
     Plain,
     /// None: the channel's settings decide.
-    Unsaid,
+    Unspecified,
 }
 
 /// Default port of a target, as in every gRPC implementation.
@@ -72,7 +72,7 @@ impl Target {
         let security = match text {
             text if text.starts_with("https://") => Security::Tls,
             text if text.starts_with("http://") => Security::Plain,
-            _ => Security::Unsaid,
+            _ => Security::Unspecified,
         };
         Ok(Self { text: text.to_owned(), addresses, security })
     }

@@ -4,8 +4,8 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use super::policy_task::LaneControl;
 use super::set::{FreeStream, LaneSet};
-use super::ticker::Tended;
 use crate::connection::Connection;
 use crate::status::Status;
 

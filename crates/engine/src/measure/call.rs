@@ -8,15 +8,15 @@ use http::HeaderMap;
 use opentelemetry::{KeyValue, Value};
 use tokio::time::Instant;
 
-use super::called::Called;
 use super::client::{ClientMetrics, OTHER, Observed};
 use super::client_trace::ClientTrace;
 use super::instruments::{Each, server_calls};
 use super::server_trace::ServerTrace;
 use super::setup::Setup;
 use super::span::Sizes;
+use super::span_source::SpanSource;
 use super::traces::Traces;
-use super::unbegun::Unbegun;
+use super::unstarted_call::UnstartedCall;
 use crate::status::{Code, Status};
 
 /// Measurement of a call; empty if it is not measured. Clones measure the same call. If the last of them is dropped
@@ -28,7 +28,7 @@ struct Measured {
     side: Side,
     /// `grpc.method`.
     method: Value,
-    begun: Instant,
+    started_at: Instant,
     /// Start of the current attempt, in nanoseconds after the start of the call.
     attempt_ns: AtomicU64,
     /// Bytes of the current attempt's messages.
@@ -56,7 +56,7 @@ enum Trace {
         counted: CallMeasure,
     },
     /// A server's call whose handler has not started.
-    Unbegun(Unbegun),
+    UnstartedCall(UnstartedCall),
 }
 
 /// Measurement of a server's calls; empty if they are not measured.
@@ -81,16 +81,16 @@ impl ServerMeasure {
     }
 
     /// Creates the measurement of a call that has arrived, to be [counted](CallMeasure::count) later. `method` is
-    /// `package.Service/Method`, if the server has it. `unbegun` returns the called method, if the call may end before
-    /// a handler starts.
+    /// `package.Service/Method`, if the server has it. `span_source` returns the source of the call's span, if the call
+    /// may end before a handler starts.
     pub(crate) fn call(
         &self,
         method: Option<&Arc<str>>,
-        unbegun: impl FnOnce() -> Option<Arc<dyn Called>>,
+        span_source: impl FnOnce() -> Option<Arc<dyn SpanSource>>,
     ) -> CallMeasure {
         let Some(calls) = &self.0 else { return CallMeasure(None) };
-        let unbegun = |traces| Some(Trace::Unbegun(Unbegun::new(traces, unbegun()?)));
-        let trace = calls.traces.as_ref().and_then(unbegun);
+        let trace_of = |traces| Some(Trace::UnstartedCall(UnstartedCall::new(traces, span_source()?)));
+        let trace = calls.traces.as_ref().and_then(trace_of);
         let side = match &calls.each {
             Some(each) => Side::Server(Arc::clone(each)),
             None if trace.is_some() => Side::Uncounted,
@@ -128,7 +128,7 @@ impl CallMeasure {
         Self(Some(Arc::new(Measured {
             side,
             method,
-            begun: Instant::now(),
+            started_at: Instant::now(),
             attempt_ns: AtomicU64::new(0),
             sent: AtomicU64::new(0),
             received: AtomicU64::new(0),
@@ -171,24 +171,24 @@ impl CallMeasure {
 
     /// Notes the start of a server's unary handler, whose request of `bytes` bytes has arrived.
     #[inline]
-    pub(crate) fn begun(&self, bytes: usize) {
+    pub(crate) fn handler_started(&self, bytes: usize) {
         self.received(bytes);
-        if let Some(unbegun) = self.unbegun() {
-            unbegun.set_begun(true);
+        if let Some(unstarted_call) = self.unstarted_call() {
+            unstarted_call.set_started(true);
         }
     }
 
     /// Notes that the call was abandoned before its handler started.
-    pub(crate) fn not_begun(&self) {
-        if let Some(unbegun) = self.unbegun() {
-            unbegun.set_begun(false);
+    pub(crate) fn handler_not_started(&self) {
+        if let Some(unstarted_call) = self.unstarted_call() {
+            unstarted_call.set_started(false);
         }
     }
 
     /// Notes the status with which a server has refused the call before a handler started.
     pub(crate) fn refused(&self, status: &Status) {
-        if let Some(unbegun) = self.unbegun() {
-            unbegun.refused(status);
+        if let Some(unstarted_call) = self.unstarted_call() {
+            unstarted_call.refused(status);
         }
     }
 
@@ -198,7 +198,7 @@ impl CallMeasure {
         if let Some(measured) = &self.0 {
             measured.sent.fetch_add(wire as u64, Ordering::Relaxed);
             match &measured.trace {
-                None | Some(Trace::Unbegun(_)) => {}
+                None | Some(Trace::UnstartedCall(_)) => {}
                 Some(Trace::Client(trace, _)) => trace.sent(Sizes::of(plain(), wire)),
                 Some(Trace::Server { trace, counted }) => {
                     trace.sent(plain(), wire);
@@ -216,7 +216,7 @@ impl CallMeasure {
             measured.received.fetch_add(wire as u64, Ordering::Relaxed);
             match &measured.trace {
                 Some(Trace::Client(trace, _)) if !is_compressed => trace.received(Sizes::of(wire, wire)),
-                None | Some(Trace::Client(..) | Trace::Unbegun(_)) => {}
+                None | Some(Trace::Client(..) | Trace::UnstartedCall(_)) => {}
                 Some(Trace::Server { trace, counted }) => {
                     if !is_compressed {
                         trace.received(wire, wire);
@@ -230,7 +230,7 @@ impl CallMeasure {
     /// Records the size of a compressed message that was received: `plain` bytes uncompressed.
     pub(crate) fn decompressed(&self, plain: usize, wire: usize) {
         match self.trace() {
-            None | Some(Trace::Unbegun(_)) => {}
+            None | Some(Trace::UnstartedCall(_)) => {}
             Some(Trace::Client(trace, _)) => trace.received(Sizes::of(plain, wire)),
             Some(Trace::Server { trace, .. }) => trace.received(plain, wire),
         }
@@ -276,9 +276,9 @@ impl CallMeasure {
     }
 
     /// Records the outcome that a server's handler has returned, if its calls are traced.
-    pub(crate) fn answered(&self, outcome: Result<(), &Status>) {
+    pub(crate) fn note_outcome(&self, outcome: Result<(), &Status>) {
         if let Some(trace) = self.server_trace() {
-            trace.answered(outcome);
+            trace.note_outcome(outcome);
         }
     }
 
@@ -286,7 +286,7 @@ impl CallMeasure {
     pub(crate) fn server_trace(&self) -> Option<&ServerTrace> {
         match self.trace()? {
             Trace::Server { trace, .. } => Some(trace),
-            Trace::Client(..) | Trace::Unbegun(_) => None,
+            Trace::Client(..) | Trace::UnstartedCall(_) => None,
         }
     }
 
@@ -299,14 +299,14 @@ impl CallMeasure {
     fn client_trace(&self) -> Option<&ClientTrace> {
         match self.trace()? {
             Trace::Client(trace, _) => Some(trace),
-            Trace::Server { .. } | Trace::Unbegun(_) => None,
+            Trace::Server { .. } | Trace::UnstartedCall(_) => None,
         }
     }
 
     #[inline]
-    fn unbegun(&self) -> Option<&Unbegun> {
+    fn unstarted_call(&self) -> Option<&UnstartedCall> {
         match self.trace()? {
-            Trace::Unbegun(unbegun) => Some(unbegun),
+            Trace::UnstartedCall(unstarted_call) => Some(unstarted_call),
             Trace::Client(..) | Trace::Server { .. } => None,
         }
     }
@@ -316,7 +316,7 @@ impl CallMeasure {
         let Some(measured) = &self.0 else { return 0 };
         measured.retries.fetch_add(1, Ordering::Relaxed);
         measured.record_attempt(status.code());
-        measured.attempt_ns.store(measured.begun.elapsed().as_nanos() as u64, Ordering::Relaxed);
+        measured.attempt_ns.store(measured.started_at.elapsed().as_nanos() as u64, Ordering::Relaxed);
         let sent = measured.sent.swap(0, Ordering::Relaxed);
         measured.received.store(0, Ordering::Relaxed);
         if let Side::Client(metrics) = &measured.side {
@@ -352,7 +352,7 @@ impl Measured {
         self.record_attempt(code);
         if let Side::Client(metrics) = &self.side {
             let labels = self.labels(code, metrics.target.clone());
-            metrics.instruments.call_duration.record(self.begun.elapsed().as_secs_f64(), &labels);
+            metrics.instruments.call_duration.record(self.started_at.elapsed().as_secs_f64(), &labels);
             // Calls without retries are not recorded (gRFC A96).
             let retries = self.retries.load(Ordering::Relaxed);
             if retries > 0 {
@@ -366,7 +366,7 @@ impl Measured {
                 None if code == Code::Ok => trace.end(Ok(())),
                 None => trace.end(Err(&Status::new(code, ""))),
             },
-            Some(Trace::Unbegun(unbegun)) => unbegun.end(),
+            Some(Trace::UnstartedCall(unstarted_call)) => unstarted_call.end(),
             None | Some(Trace::Server { .. }) => {}
         }
     }
@@ -378,7 +378,7 @@ impl Measured {
     fn record_attempt(&self, code: Code) {
         let (sent, received) = (self.sent.load(Ordering::Relaxed), self.received.load(Ordering::Relaxed));
         let attempt_s = self.attempt_ns.load(Ordering::Relaxed) as f64 / 1e9;
-        let took_s = (self.begun.elapsed().as_secs_f64() - attempt_s).max(0.0);
+        let took_s = (self.started_at.elapsed().as_secs_f64() - attempt_s).max(0.0);
         let record = |each: &Each, labels: &[KeyValue]| {
             each.duration.record(took_s, labels);
             each.sent.record(sent, labels);

@@ -16,7 +16,7 @@ pub(super) struct ClientTrace {
     traces: Traces,
     /// The span of the call.
     call: Context,
-    begun: SystemTime,
+    started_at: SystemTime,
     /// Span name of attempts.
     name: String,
     attempts: Mutex<Attempts>,
@@ -44,7 +44,7 @@ impl ClientTrace {
         let span = attempt(traces, &name, &call, false);
         let attempts = Attempts { span, has_waited: false, metadata: HeaderMap::new(), kept: None };
         let (traces, attempts) = (traces.clone(), Mutex::new(attempts));
-        Self { traces, call, begun: SystemTime::now(), name, attempts }
+        Self { traces, call, started_at: SystemTime::now(), name, attempts }
     }
 
     /// Returns the request's metadata, with the context of the first attempt.
@@ -66,14 +66,14 @@ impl ClientTrace {
     /// Records that the current attempt has waited for a connection or a free stream. `resolved_at` is when the
     /// target's name was first resolved.
     pub(super) fn waited(&self, resolved_at: Option<SystemTime>) {
-        let (span, told) = {
+        let (span, was_noted) = {
             let mut attempts = self.attempts();
             (Arc::clone(&attempts.span), mem::replace(&mut attempts.has_waited, true))
         };
-        if told {
+        if was_noted {
             return;
         }
-        if let Some(resolved_at) = resolved_at.filter(|at| *at >= self.begun) {
+        if let Some(resolved_at) = resolved_at.filter(|at| *at >= self.started_at) {
             let name = "Delayed name resolution complete";
             self.call.span().add_event_with_timestamp(name, resolved_at, Vec::new());
         }

@@ -81,10 +81,10 @@ impl ChannelMeasure {
 
 /// Measurement of a channel's connection, from its first SETTINGS until it accepts no more calls.
 #[derive(Debug, Default)]
-pub(crate) struct ConnectionMeasure(Mutex<Life>);
+pub(crate) struct ConnectionMeasure(Mutex<ConnectionLifetime>);
 
 #[derive(Debug, Default)]
-struct Life {
+struct ConnectionLifetime {
     /// Set while the connection is open.
     channel: ChannelMeasure,
     is_over: bool,
@@ -99,9 +99,9 @@ impl ConnectionMeasure {
         metrics.instruments.attempts_succeeded.add(1, metrics.target());
         metrics.instruments.open_connections.add(1, metrics.target());
         let is_over = {
-            let mut life = self.life();
-            life.channel = channel.clone();
-            life.is_over
+            let mut lifetime = self.lifetime();
+            lifetime.channel = channel.clone();
+            lifetime.is_over
         };
         if is_over {
             self.disconnected();
@@ -133,15 +133,15 @@ impl ConnectionMeasure {
     }
 
     fn note(&self, why: Cow<'static, str>) {
-        self.life().why.get_or_insert(why);
+        self.lifetime().why.get_or_insert(why);
     }
 
     /// Notes that the connection accepts no more calls. Only the first call counts.
     pub(crate) fn disconnected(&self) {
         let (channel, why) = {
-            let mut life = self.life();
-            life.is_over = true;
-            (std::mem::take(&mut life.channel), life.why.clone())
+            let mut lifetime = self.lifetime();
+            lifetime.is_over = true;
+            (std::mem::take(&mut lifetime.channel), lifetime.why.clone())
         };
         let Some(metrics) = channel.metrics() else { return };
         let why = why.unwrap_or("unknown".into());
@@ -150,7 +150,7 @@ impl ConnectionMeasure {
         metrics.instruments.open_connections.add(-1, metrics.target());
     }
 
-    fn life(&self) -> MutexGuard<'_, Life> {
+    fn lifetime(&self) -> MutexGuard<'_, ConnectionLifetime> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -53,11 +53,11 @@ pub(super) struct ClientInstruments {
 
 impl ClientInstruments {
     pub(super) fn new(meter: &Meter) -> Self {
-        let counter = |name: &'static str, unit: &'static str, what: &'static str| {
-            meter.u64_counter(name).with_unit(unit).with_description(what).build()
+        let counter = |name: &'static str, unit: &'static str, description: &'static str| {
+            meter.u64_counter(name).with_unit(unit).with_description(description).build()
         };
-        let up_down = |name: &'static str, unit: &'static str, what: &'static str| {
-            meter.i64_up_down_counter(name).with_unit(unit).with_description(what).build()
+        let up_down = |name: &'static str, unit: &'static str, description: &'static str| {
+            meter.i64_up_down_counter(name).with_unit(unit).with_description(description).build()
         };
         Self {
             call_duration: seconds(
@@ -137,12 +137,12 @@ pub(super) fn server_calls(meter: &Meter) -> Each {
     }
 }
 
-fn seconds(meter: &Meter, name: &'static str, what: &'static str) -> Histogram<f64> {
-    let histogram = meter.f64_histogram(name).with_unit("s").with_description(what);
+fn seconds(meter: &Meter, name: &'static str, description: &'static str) -> Histogram<f64> {
+    let histogram = meter.f64_histogram(name).with_unit("s").with_description(description);
     histogram.with_boundaries(LATENCY_S.to_vec()).build()
 }
 
-fn bytes(meter: &Meter, name: &'static str, what: &'static str) -> Histogram<u64> {
-    let histogram = meter.u64_histogram(name).with_unit("By").with_description(what);
+fn bytes(meter: &Meter, name: &'static str, description: &'static str) -> Histogram<u64> {
+    let histogram = meter.u64_histogram(name).with_unit("By").with_description(description);
     histogram.with_boundaries(SIZE_BYTES.to_vec()).build()
 }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use http::HeaderMap;
 use thalweg_http2::ErrorCode;
 
-use super::called::Called;
+use super::span_source::SpanSource;
 use crate::method::Method;
 use crate::status::{Code, Status};
 
@@ -69,7 +69,7 @@ impl ServerMeasure {
     pub(crate) fn call(
         &self,
         _method: Option<&Arc<str>>,
-        _unbegun: impl FnOnce() -> Option<Arc<dyn Called>>,
+        _span_source: impl FnOnce() -> Option<Arc<dyn SpanSource>>,
     ) -> CallMeasure {
         CallMeasure(())
     }
@@ -83,12 +83,12 @@ impl ServerTrace {
         match *self {}
     }
 
-    pub(crate) fn answered(&self, _outcome: Result<(), &Status>) {
+    pub(crate) fn note_outcome(&self, _outcome: Result<(), &Status>) {
         match *self {}
     }
 }
 
-pub(crate) fn ending_with<T>(_status: &Status, left: T) {
+pub(crate) fn drop_with_status<T>(_status: &Status, left: T) {
     drop(left);
 }
 
@@ -107,9 +107,9 @@ impl CallMeasure {
     pub(crate) fn sent(&self, _bytes: usize) {}
 
     #[inline]
-    pub(crate) fn begun(&self, _bytes: usize) {}
+    pub(crate) fn handler_started(&self, _bytes: usize) {}
 
-    pub(crate) fn not_begun(&self) {}
+    pub(crate) fn handler_not_started(&self) {}
 
     pub(crate) fn refused(&self, _status: &Status) {}
 
@@ -147,7 +147,7 @@ impl CallMeasure {
     pub(crate) fn drop_sent(&self) {}
 
     #[inline]
-    pub(crate) fn answered(&self, _outcome: Result<(), &Status>) {}
+    pub(crate) fn note_outcome(&self, _outcome: Result<(), &Status>) {}
 
     #[inline]
     pub(crate) fn server_trace(&self) -> Option<&ServerTrace> {

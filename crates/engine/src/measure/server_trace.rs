@@ -46,17 +46,17 @@ impl ServerTrace {
     }
 
     /// Records the outcome. The last one counts: a message that can't be sent turns into an error.
-    pub(crate) fn answered(&self, outcome: Result<(), &Status>) {
+    pub(crate) fn note_outcome(&self, outcome: Result<(), &Status>) {
         let before = self.outcome().replace(outcome.map_err(Status::clone));
         drop(before);
     }
 
-    /// Ends the span with the recorded outcome. Without one, the call ended with the status of [`ending_with`], or was
-    /// cancelled.
+    /// Ends the span with the recorded outcome. Without one, the call ended with the status of [`drop_with_status`], or
+    /// was cancelled.
     pub(crate) fn end(&self) {
-        let answered = self.outcome().take();
-        let outcome = answered.unwrap_or_else(|| {
-            let ended = ENDING_WITH.try_with(|status| status.borrow().clone()).ok().flatten();
+        let noted = self.outcome().take();
+        let outcome = noted.unwrap_or_else(|| {
+            let ended = DROP_STATUS.try_with(|status| status.borrow().clone()).ok().flatten();
             Err(ended.unwrap_or_else(|| Status::new(Code::Cancelled, "the call was cancelled")))
         });
         match outcome {
@@ -71,14 +71,14 @@ impl ServerTrace {
 }
 
 thread_local! {
-    static ENDING_WITH: RefCell<Option<Status>> = const { RefCell::new(None) };
+    static DROP_STATUS: RefCell<Option<Status>> = const { RefCell::new(None) };
 }
 
 /// Drops the rest of a call that ends with `status`, which its handler does not determine.
-pub(crate) fn ending_with<T>(status: &Status, left: T) {
-    let set = |status| ENDING_WITH.try_with(|ending| ending.replace(status)).ok().flatten();
+pub(crate) fn drop_with_status<T>(status: &Status, dropped: T) {
+    let set = |status| DROP_STATUS.try_with(|cell| cell.replace(status)).ok().flatten();
     let before = set(Some(status.clone()));
-    drop(left);
+    drop(dropped);
     drop(set(before));
 }
 

@@ -32,15 +32,15 @@ impl MessageSpan {
     }
 
     pub(super) fn sent(&self, sizes: Sizes) {
-        self.tell("Outbound message", &self.sent, sizes);
+        self.add_event("Outbound message", &self.sent, sizes);
     }
 
     pub(super) fn received(&self, sizes: Sizes) {
-        self.tell("Inbound message", &self.received, sizes);
+        self.add_event("Inbound message", &self.received, sizes);
     }
 
     /// Records one event for both sizes, as A72 specifies for grpc-go.
-    fn tell(&self, name: &'static str, count: &AtomicI64, sizes: Sizes) {
+    fn add_event(&self, name: &'static str, count: &AtomicI64, sizes: Sizes) {
         if !self.is_recording {
             return;
         }

@@ -29,7 +29,7 @@ struct Tracing {
 }
 
 enum Propagator {
-    Given(Box<dyn TextMapPropagator + Send + Sync>),
+    Custom(Box<dyn TextMapPropagator + Send + Sync>),
     /// The global propagator at the start of each call.
     Global,
 }
@@ -42,7 +42,7 @@ impl Traces {
         provider: &dyn ObjectSafeTracerProvider,
         propagator: impl TextMapPropagator + Send + Sync + 'static,
     ) -> Self {
-        Self::with(provider, Propagator::Given(Box::new(propagator)))
+        Self::with(provider, Propagator::Custom(Box::new(propagator)))
     }
 
     /// Uses the global tracer provider and propagator. Both do nothing until an application sets them: the provider
@@ -74,7 +74,7 @@ impl Traces {
     pub(super) fn inject(&self, context: &Context, metadata: &mut HeaderMap) {
         let mut carrier = Carrier(metadata);
         match &self.0.propagator {
-            Propagator::Given(propagator) => propagator.inject_context(context, &mut carrier),
+            Propagator::Custom(propagator) => propagator.inject_context(context, &mut carrier),
             Propagator::Global => {
                 global::get_text_map_propagator(|propagator| {
                     propagator.inject_context(context, &mut carrier);
@@ -87,7 +87,7 @@ impl Traces {
     pub(super) fn extract(&self, metadata: &HeaderMap) -> Context {
         let (carrier, current) = (Received(metadata), Context::current());
         match &self.0.propagator {
-            Propagator::Given(propagator) => propagator.extract_with_context(&current, &carrier),
+            Propagator::Custom(propagator) => propagator.extract_with_context(&current, &carrier),
             Propagator::Global => global::get_text_map_propagator(|propagator| {
                 propagator.extract_with_context(&current, &carrier)
             }),
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_not_be_sent_is_left_out() {
+    fn invalid_header_values_are_left_out() {
         let mut metadata = HeaderMap::new();
         let mut carrier = Carrier(&mut metadata);
         for (key, value) in [

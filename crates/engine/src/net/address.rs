@@ -145,7 +145,7 @@ mod tests {
         check(&format!("unix:/{}", "x".repeat(107)), Err("1 to 107 bytes"));
     }
     #[test]
-    fn addresses_of_sockets_are_read_back_as_they_are() {
+    fn socket_addresses_round_trip() {
         let check = |text: &str| {
             let address: SocketAddr = text.parse().unwrap();
             assert_eq!(Ok(ListenAddress::from(address)), text.parse());

@@ -62,13 +62,13 @@ impl Listener {
     }
 
     /// Returns the address, with the port that the system chose.
-    pub(crate) fn local_address(&self, asked: &ListenAddress) -> io::Result<ListenAddress> {
+    pub(crate) fn local_address(&self, requested: &ListenAddress) -> io::Result<ListenAddress> {
         match self.kind {
             Kind::Tcp { .. } => {
                 let local = self.fd.get_ref().local_addr()?.as_socket();
-                Ok(local.map_or_else(|| asked.clone(), ListenAddress::from))
+                Ok(local.map_or_else(|| requested.clone(), ListenAddress::from))
             }
-            Kind::Unix { .. } => Ok(asked.clone()),
+            Kind::Unix { .. } => Ok(requested.clone()),
         }
     }
 
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn accepted_sockets_are_as_drivers_want_them() {
+    async fn accepted_sockets_have_driver_options() {
         let listener =
             Listener::bind(&ListenAddress::Tcp("127.0.0.1:0".to_owned()), Some(TcpKeepalive::default()))
                 .await

@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tcp_has_one_and_unix_sockets_have_none() {
+    fn tcp_has_a_round_trip_time_and_unix_sockets_none() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let round_trip = shortest(&near.into()).expect("the handshake has been timed");

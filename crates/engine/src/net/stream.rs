@@ -288,7 +288,7 @@ mod tests {
     /// do and others do not.
     #[cfg(target_os = "linux")]
     #[test]
-    fn a_peer_that_has_gone_is_no_signal() {
+    fn write_to_closed_peer_raises_no_signal() {
         use nix::libc;
         let (ours, theirs) =
             socket2::Socket::pair(socket2::Domain::UNIX, socket2::Type::STREAM, None).unwrap();

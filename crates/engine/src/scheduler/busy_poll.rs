@@ -13,7 +13,9 @@ use super::heuristic::Heuristic;
 use super::load::nanoseconds;
 use super::spin_backoff::SpinBackoff;
 use super::thread_poller;
-use super::tuning::{GAP_MAX, LARGE_LEN, LATELY_SHARE, MOVED_LEN_MAX, NEW_READS, SPIN_MAX, TRIES_PER_YIELD};
+use super::tuning::{
+    GAP_MAX, LARGE_LEN, MOVED_LEN_DECAY, MOVED_LEN_MAX, NEW_READS, SPIN_MAX, TRIES_PER_YIELD,
+};
 use super::wasted::add_wasted;
 use super::yield_now::yield_now;
 
@@ -205,7 +207,7 @@ impl BusyPoll {
             (Mode::Fixed(limit), _) => (limit, Scope::Socket),
             (Mode::Adaptive, Some(spin)) => (SPIN_MAX, spin.scope),
             (Mode::Adaptive, None) => {
-                let before = self.moved_len_lately - self.moved_len_lately / LATELY_SHARE;
+                let before = self.moved_len_lately - self.moved_len_lately / MOVED_LEN_DECAY;
                 let amid = if idle.is_amid_message { LARGE_LEN } else { 0 };
                 self.moved_len_lately = std::mem::take(&mut self.moved_len).max(before).max(amid);
                 let is_own = idle.is_alone || !Heuristic::ThreadPoller.is_on();
@@ -457,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_were_there_before_are_no_success() {
+    fn bytes_available_before_the_spin_are_no_success() {
         let (mut one, mut other) = two_beside_others();
         thread_poller::with_backoff(|backoff| backoff.next_skips = 8);
         assert!(one.tries_again());

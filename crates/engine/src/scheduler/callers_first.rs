@@ -20,29 +20,29 @@ pub(crate) enum CallersFirst {
     /// The callers have not run.
     Due,
     /// The callers have run: the driver continues.
-    Gone,
+    Yielded,
 }
 
 impl CallersFirst {
     /// Called when a caller has woken the driver. Returns whether the other callers run first.
-    pub(crate) fn go(&mut self) -> bool {
+    pub(crate) fn yields(&mut self) -> bool {
         if let Self::Unknown = self {
             *self = match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
                 Ok(RuntimeFlavor::CurrentThread) | Err(_) => Self::Never,
                 Ok(_) => Self::Due,
             };
         }
-        let go = matches!(self, Self::Due) && Heuristic::CallersFirst.is_on();
-        if go {
-            *self = Self::Gone;
+        let yields = matches!(self, Self::Due) && Heuristic::CallersFirst.is_on();
+        if yields {
+            *self = Self::Yielded;
         }
-        go
+        yields
     }
 
     /// Notes that the driver continues.
     #[inline]
-    pub(crate) fn have_gone(&mut self) {
-        if let Self::Gone = self {
+    pub(crate) fn note_resumed(&mut self) {
+        if let Self::Yielded = self {
             *self = Self::Due;
         }
     }
@@ -53,13 +53,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn callers_go_once_where_there_are_several_threads() {
+    fn driver_yields_once_on_a_multi_threaded_runtime() {
         let turns = |runtime: &tokio::runtime::Runtime| {
             let _guard = runtime.enter();
             let mut callers = CallersFirst::default();
             [(); 3].map(|()| {
-                let turns = [callers.go(), callers.go()];
-                callers.have_gone();
+                let turns = [callers.yields(), callers.yields()];
+                callers.note_resumed();
                 turns
             })
         };

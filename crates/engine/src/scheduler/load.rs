@@ -11,7 +11,7 @@ pub(crate) struct Load {
     /// Sampled time that the driver was busy. Polls in which nothing moved are not counted.
     pub(crate) busy_ns: u64,
     /// Unary calls whose callers have the response.
-    pub(crate) answered: u64,
+    pub(crate) responses: u64,
     /// Total duration of the timed unary calls, and their number.
     pub(crate) calls_ns: u64,
     pub(crate) timed: u64,
@@ -29,7 +29,7 @@ impl Load {
     pub(crate) fn since(&self, before: &Self) -> Self {
         Self {
             busy_ns: self.busy_ns - before.busy_ns,
-            answered: self.answered - before.answered,
+            responses: self.responses - before.responses,
             calls_ns: self.calls_ns - before.calls_ns,
             timed: self.timed - before.timed,
             completed: self.completed - before.completed,
@@ -55,7 +55,7 @@ impl Load {
     /// call (Little's law).
     pub(crate) fn mean_unary_in_flight(&self, seconds: f64) -> f64 {
         let each_s = self.calls_ns as f64 / 1e9 / (self.timed.max(1)) as f64;
-        each_s * self.answered as f64 / seconds
+        each_s * self.responses as f64 / seconds
     }
 
     /// Returns the mean time that output waited; zero without a sample.
@@ -77,9 +77,10 @@ mod tests {
 
     #[test]
     fn means() {
-        let before = Load { answered: 5, calls_ns: 77, timed: 1, waited_ns: 50, waits: 5, ..Load::default() };
+        let before =
+            Load { responses: 5, calls_ns: 77, timed: 1, waited_ns: 50, waits: 5, ..Load::default() };
         let now =
-            Load { answered: 1005, calls_ns: 20_000_077, timed: 11, waited_ns: 950, waits: 8, ..before };
+            Load { responses: 1005, calls_ns: 20_000_077, timed: 11, waited_ns: 950, waits: 8, ..before };
         let load = now.since(&before);
         // 1000 calls of 2 ms each in half a second.
         assert!((load.mean_unary_in_flight(0.5) - 4.0).abs() < 1e-9);

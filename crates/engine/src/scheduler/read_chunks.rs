@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_of_a_chunk_comes_first() {
+    fn rest_of_a_chunk_comes_first() {
         let check = |is_alone, taken: &[(usize, usize, bool)]| {
             let bytes = [0; 900];
             let mut chunks = ReadChunks { has_slept: true, ..ReadChunks::default() };
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_need_not_be_cut_is_not() {
+    fn small_and_full_batches_are_not_cut() {
         assert_eq!(taken(1000, 50, false, true), [1000], "it never slept");
         assert_eq!(taken(1000, 50, true, false), [1000], "there are other connections");
         assert_eq!(taken(47, 50, true, true), [47], "too little");
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn alone_is_who_is_polled_again_and_again() {
+    fn connection_polled_repeatedly_counts_as_alone() {
         let polls = |identity| (0..100).take_while(|_| !is_alone(identity)).count() as u32;
         std::thread::spawn(move || {
             assert_eq!(polls(1), POLLS_IN_A_ROW - 1);

@@ -13,7 +13,7 @@ pub(crate) const MOVED_LEN_MAX: usize = 24 * 1024;
 /// Bytes counted for a large message that is incomplete.
 pub(crate) const LARGE_LEN: usize = 64 * 1024;
 /// Fraction by which the recent maximum of moved bytes shrinks at each idle moment: 1/8.
-pub(crate) const LATELY_SHARE: usize = 8;
+pub(crate) const MOVED_LEN_DECAY: usize = 8;
 /// A connection with fewer reads than this is new and may be short-lived: it does not spin.
 pub(crate) const NEW_READS: u32 = 8;
 /// Sleeps without a spin after a wasted one, doubled by each further one. With 4,096, a load that never benefits loses
@@ -52,7 +52,7 @@ pub(crate) const SHORT_POLL_ROUNDS_MAX: usize = 2;
 
 /// Maximum time that a stream of requests holds messages back because their source yields, from its first yield on.
 /// Some 5,000 empty messages are packed in this time, and packing more gains little.
-pub(crate) const KEPT_BACK_MAX: Duration = Duration::from_micros(50);
+pub(crate) const BATCH_DELAY_MAX: Duration = Duration::from_micros(50);
 /// Number of times that `Pending` is trusted after a source twice in a row had nothing available; doubled each time. A
 /// stream with one message in flight is checked once in 65 messages.
 pub(crate) const TRUSTED: RangeInclusive<u8> = 4..=64;

@@ -22,22 +22,22 @@ pub(crate) struct Work {
 }
 
 impl Work {
-    /// Notes the end of a poll that began at `began`.
+    /// Notes the end of a poll that began at `started_at`.
     #[inline]
-    pub(crate) fn note_poll(&mut self, began: Instant, rounds: usize) {
+    pub(crate) fn note_poll(&mut self, started_at: Instant, rounds: usize) {
         if !std::mem::take(&mut self.has_moved) {
             return;
         }
         if rounds > SHORT_POLL_ROUNDS_MAX {
             self.is_due = true;
-            self.busy_ns += nanoseconds(began, Instant::now());
+            self.busy_ns += nanoseconds(started_at, Instant::now());
             return;
         }
         self.short_polls += 1;
         if self.short_polls == SHORT_POLLS_PER_SAMPLE {
             self.short_polls = 0;
             self.is_due = true;
-            self.busy_ns += nanoseconds(began, Instant::now()) * u64::from(SHORT_POLLS_PER_SAMPLE);
+            self.busy_ns += nanoseconds(started_at, Instant::now()) * u64::from(SHORT_POLLS_PER_SAMPLE);
         }
     }
 

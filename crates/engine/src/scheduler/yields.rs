@@ -10,7 +10,7 @@
 use tokio::time::Instant;
 
 use super::heuristic::Heuristic;
-use super::tuning::{KEPT_BACK_MAX, TRUSTED};
+use super::tuning::{BATCH_DELAY_MAX, TRUSTED};
 
 /// Decision about a source's messages after it has returned `Poll::Pending`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub(crate) enum Pause {
     /// Send them.
     Send,
     /// Poll the source again at once.
-    Ask,
+    PollAgain,
     /// Keep them until the runtime has polled this task again, because its budget is spent.
     Yield,
 }
@@ -47,11 +47,11 @@ impl Yields {
             self.trusted -= 1;
             return Pause::Send;
         } else {
-            Pause::Ask
+            Pause::PollAgain
         };
         let now = now();
         let since = *self.since.get_or_insert(now);
-        if now.duration_since(since) < KEPT_BACK_MAX { pause } else { Pause::Send }
+        if now.duration_since(since) < BATCH_DELAY_MAX { pause } else { Pause::Send }
     }
 
     /// Notes that the source, polled again, had a message: it had yielded.
@@ -78,35 +78,35 @@ mod tests {
     use super::*;
 
     #[test]
-    fn source_that_never_yields_is_rarely_asked_twice() {
+    fn source_that_never_yields_is_rarely_polled_twice() {
         let (mut yields, now) = (Yields::default(), Instant::now());
-        let mut asked = Vec::new();
+        let mut polled_again_at = Vec::new();
         for pending in 0..300 {
-            if yields.pause(true, || now) == Pause::Ask {
-                asked.push(pending);
+            if yields.pause(true, || now) == Pause::PollAgain {
+                polled_again_at.push(pending);
                 yields.refute();
             }
             yields.sent();
         }
-        assert_eq!(asked, [0, 1, 6, 15, 32, 65, 130, 195, 260]);
+        assert_eq!(polled_again_at, [0, 1, 6, 15, 32, 65, 130, 195, 260]);
     }
 
     #[test]
-    fn source_that_yields_in_bursts_is_always_asked_twice() {
+    fn source_that_yields_in_bursts_is_always_polled_twice() {
         let (mut yields, now) = (Yields::default(), Instant::now());
         for _ in 0..100 {
             for _ in 0..3 {
-                assert_eq!(yields.pause(true, || now), Pause::Ask);
+                assert_eq!(yields.pause(true, || now), Pause::PollAgain);
                 yields.confirm();
             }
-            assert_eq!(yields.pause(true, || now), Pause::Ask);
+            assert_eq!(yields.pause(true, || now), Pause::PollAgain);
             yields.refute();
             yields.sent();
         }
     }
 
     #[test]
-    fn messages_are_kept_back_for_a_bounded_time() {
+    fn messages_are_delayed_for_a_bounded_time() {
         let (mut yields, start) = (Yields::default(), Instant::now());
         let mut check = |has_budget, elapsed, expected| {
             assert_eq!(yields.pause(has_budget, || start + elapsed), expected);
@@ -114,11 +114,11 @@ mod tests {
                 yields.sent();
             }
         };
-        check(true, Duration::ZERO, Pause::Ask);
-        check(false, KEPT_BACK_MAX / 2, Pause::Yield);
-        check(true, KEPT_BACK_MAX, Pause::Send);
-        check(false, KEPT_BACK_MAX * 5 / 2, Pause::Yield);
-        check(false, KEPT_BACK_MAX * 7 / 2, Pause::Send);
+        check(true, Duration::ZERO, Pause::PollAgain);
+        check(false, BATCH_DELAY_MAX / 2, Pause::Yield);
+        check(true, BATCH_DELAY_MAX, Pause::Send);
+        check(false, BATCH_DELAY_MAX * 5 / 2, Pause::Yield);
+        check(false, BATCH_DELAY_MAX * 7 / 2, Pause::Send);
     }
 
     #[test]

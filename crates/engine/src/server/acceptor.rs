@@ -20,7 +20,7 @@ use super::first_bytes::{self, Protocol};
 #[cfg(feature = "tls")]
 use super::handshakes::Handshakes;
 use super::http1::{ByteStream, Http1, serve_http1};
-use super::rewound::Rewound;
+use super::prefixed_stream::PrefixedStream;
 use crate::connection::{Connection, Driver};
 use crate::connection_info::ConnectionInfo;
 use crate::executor::Executor;
@@ -43,7 +43,7 @@ pub(super) struct Acceptor {
     pub(super) connections: Arc<Connections>,
     pub(super) measure: ServerMeasure,
     /// Whether calls receive the connection info.
-    pub(super) tells_connection: bool,
+    pub(super) passes_connection_info: bool,
     /// Time limit of a client's first bytes, where they determine its protocol.
     pub(super) header_timeout: Duration,
     pub(super) fallback: Option<Fallback>,
@@ -106,14 +106,15 @@ impl Acceptor {
 
     /// Serves a socket in a task, on the current runtime or one of the threads.
     fn start(&self, socket: Accepted, executor: Option<&Executor>) -> io::Result<()> {
-        let seat = executor.map(Executor::seat);
-        let runtime = seat.as_ref().map_or_else(Handle::current, |seat| seat.runtime.clone());
+        let thread_slot = executor.map(Executor::reserve_slot);
+        let runtime =
+            thread_slot.as_ref().map_or_else(Handle::current, |thread_slot| thread_slot.runtime.clone());
         if let Some(timeout) = self.user_timeout {
             socket.set_user_timeout(timeout)?;
         }
         let mut peer =
             Peer { name: socket.peer_name.clone(), address: socket.peer_address, ..Peer::default() };
-        if self.tells_connection {
+        if self.passes_connection_info {
             (peer.info.remote_addr, peer.info.local_addr) = socket.addresses();
         }
         let socket = {
@@ -126,14 +127,14 @@ impl Acceptor {
             let serving = self.serve_secure(socket, peer, secure);
             runtime.spawn(async move {
                 serving.await;
-                drop(seat);
+                drop(thread_slot);
             });
             return Ok(());
         }
         let serving = self.serve(socket, peer);
         runtime.spawn(async move {
             serving.await;
-            drop(seat);
+            drop(thread_slot);
         });
         Ok(())
     }
@@ -183,7 +184,7 @@ impl Acceptor {
         let (first, protocol) = match agreed {
             Some(protocol) => (Vec::new(), protocol),
             None => match self.first_bytes(&mut io, &connection).await {
-                Ok(traced_message) => traced_message,
+                Ok(first_bytes) => first_bytes,
                 Err(why) => {
                     tracing::debug!(
                         peer = connection.peer,
@@ -197,9 +198,9 @@ impl Acceptor {
         if protocol == Protocol::Http1
             && let Some(http1) = self.http1(&info)
         {
-            let info = self.tells_connection.then(|| Arc::new(info));
-            let drains = self.connections.draining().has_begun();
-            let io: Box<dyn ByteStream> = Box::new(Rewound::new(first, io));
+            let info = self.passes_connection_info.then(|| Arc::new(info));
+            let drains = self.connections.draining().has_started();
+            let io: Box<dyn ByteStream> = Box::new(PrefixedStream::new(first, io));
             let serving = async move { serve_http1(&*http1, io, info, connection, drains).await };
             return Opened::Http1(Box::pin(serving));
         }
@@ -216,14 +217,14 @@ impl Acceptor {
     where
         IO: AsyncRead + Unpin,
     {
-        let traced_message = tokio::time::timeout(self.header_timeout, first_bytes::tell(io));
-        let closed = poll_fn(|cx| connection.poll_asked(true, cx));
+        let first_bytes = tokio::time::timeout(self.header_timeout, first_bytes::detect(io));
+        let closed = poll_fn(|cx| connection.poll_command(true, cx));
         tokio::select! {
             biased;
-            () = self.connections.draining().begun() => Err("the server is shutting down".into()),
+            () = self.connections.draining().started() => Err("the server is shutting down".into()),
             _ = closed => Err("closed to free resources".into()),
-            traced_message = traced_message => match traced_message {
-                Ok(traced_message) => traced_message.map_err(|error| error.to_string().into()),
+            first_bytes = first_bytes => match first_bytes {
+                Ok(first_bytes) => first_bytes.map_err(|error| error.to_string().into()),
                 Err(_) => Err("timed out waiting for the first bytes".into()),
             }
         }
@@ -243,15 +244,15 @@ impl Acceptor {
         let Peer { name, address, mut info } = peer;
         let connection = self.connection(name);
         let registered = self.connections.register(&connection, address, self.local.clone());
-        let held = registered.tls();
+        let memory = registered.tls();
         let (acceptor, tls, handshake) = (self.clone(), secure.tls.clone(), secure.handshakes.begin());
         let opening = async move {
-            let shaken = tokio::select! {
+            let outcome = tokio::select! {
                 biased;
-                () = acceptor.connections.draining().begun() => None,
-                shaken = handshake.run(&connection, tls.accept(io, held)) => shaken,
+                () = acceptor.connections.draining().started() => None,
+                outcome = handshake.run(&connection, tls.accept(io, memory)) => outcome,
             };
-            match shaken {
+            match outcome {
                 Some(Ok((stream, tls))) => {
                     let agreed = match tls.alpn_protocol() {
                         Some("http/1.1") => Some(Protocol::Http1),
@@ -303,7 +304,7 @@ impl Acceptor {
             self.measure.clone(),
             self.http2.max_concurrent_streams,
         );
-        if self.tells_connection {
+        if self.passes_connection_info {
             endpoint.set_info(info);
         }
         endpoint

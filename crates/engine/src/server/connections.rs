@@ -14,9 +14,9 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::draining::Draining;
-use super::maintenance::{Maintenance, Seen, Times};
+use super::maintenance::{CheckResult, Maintenance, Times};
 use crate::connection::Connection;
-use crate::memory_budget::{Held, MemoryBudget};
+use crate::memory_budget::{BufferedBytes, MemoryBudget};
 use crate::net::ListenAddress;
 use crate::random::random_unit;
 use crate::registry::{self, Registry};
@@ -33,7 +33,7 @@ pub(super) struct ConnectionLimits {
     /// Memory budget for all peers, in bytes.
     pub(super) memory_max: usize,
     /// Buffer budget of one connection beyond one message, in bytes.
-    pub(super) held_max: usize,
+    pub(super) buffer_budget: usize,
     pub(super) times: Times,
 }
 
@@ -71,7 +71,7 @@ struct Open {
     local: Option<Arc<ListenAddress>>,
     /// Memory used by TLS.
     #[cfg(feature = "tls")]
-    tls: tls::Held,
+    tls: tls::BufferMemory,
 }
 
 /// The servers of the process.
@@ -90,14 +90,14 @@ pub(crate) fn socket(id: u64) -> Option<SocketSnapshot> {
 /// Interval of maintenance.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 /// Interval while connections wait for memory, so that stalled ones are found sooner.
-const PRESSED_INTERVAL: Duration = Duration::from_millis(200);
+const MEMORY_PRESSURE_INTERVAL: Duration = Duration::from_millis(200);
 /// Minimum interval: a pass over 10,000 connections takes some milliseconds.
-const PRESSED_INTERVAL_MIN: Duration = Duration::from_millis(50);
+const MEMORY_PRESSURE_INTERVAL_MIN: Duration = Duration::from_millis(50);
 /// Minimum interval of making room: a pass over 10,000 connections takes 200 µs.
 const ROOM_INTERVAL: Duration = Duration::from_millis(10);
 /// Buffer budget of one connection beyond one message, in bytes, while connections use three quarters of the memory
 /// budget.
-const HELD_MAX_TIGHT: usize = 1 << 20;
+const BUFFER_BUDGET_TIGHT: usize = 1 << 20;
 /// Inverse of the fraction of memory freed at once when connections wait for it.
 const ROOM_MADE: usize = 8;
 
@@ -209,7 +209,7 @@ impl Connections {
             maintenance: Mutex::new(maintenance),
             local,
             #[cfg(feature = "tls")]
-            tls: tls::Held::charging(&self.memory),
+            tls: tls::BufferMemory::charging(&self.memory),
         });
         let mut list = self.lock();
         let index = list.open.insert(Arc::clone(&open));
@@ -217,7 +217,7 @@ impl Connections {
             *list.by_address.entry(address).or_default() += 1;
         }
         drop(list);
-        if self.draining.has_begun() {
+        if self.draining.has_started() {
             open.drain();
         }
         Registered { connections: Arc::clone(self), open, index }
@@ -241,15 +241,16 @@ impl Connections {
     pub(super) async fn sweep(self: Arc<Self>) {
         let mut is_tight = false;
         loop {
-            let interval = if self.memory.is_waited_for() { PRESSED_INTERVAL } else { SWEEP_INTERVAL };
+            let interval =
+                if self.memory.is_waited_for() { MEMORY_PRESSURE_INTERVAL } else { SWEEP_INTERVAL };
             let is_pressed = tokio::select! {
                 biased;
                 () = poll_fn(|cx| self.memory.poll_pressed(cx)) => true,
                 () = tokio::time::sleep(interval) => false,
             };
-            is_tight = self.look(Instant::now(), is_tight);
+            is_tight = self.check(Instant::now(), is_tight);
             if is_pressed {
-                tokio::time::sleep(PRESSED_INTERVAL_MIN).await;
+                tokio::time::sleep(MEMORY_PRESSURE_INTERVAL_MIN).await;
             }
         }
     }
@@ -269,28 +270,32 @@ impl Connections {
 
     /// Checks each connection and enforces the memory budget. `is_tight` means that connections have small budgets.
     /// Returns whether they have now.
-    fn look(&self, now: Instant, is_tight: bool) -> bool {
+    fn check(&self, now: Instant, is_tight: bool) -> bool {
         let memory_max = self.memory.max();
-        let mut total = Held::default();
+        let mut total = BufferedBytes::default();
         let mut holding = Vec::new();
         for open in self.all() {
             let mut maintenance = open.maintenance.lock().unwrap_or_else(PoisonError::into_inner);
-            let seen = maintenance.look(&open.connection, &self.limits.times, now);
+            let result = maintenance.check(&open.connection, &self.limits.times, now);
             drop(maintenance);
             #[cfg(feature = "tls")]
-            let seen = Seen { held: seen.held + Held { requests: open.tls.bytes(), responses: 0 }, ..seen };
-            total = total + seen.held;
-            if seen.held.all() > 0 {
-                holding.push((seen, open));
+            let result = CheckResult {
+                buffered: result.buffered + BufferedBytes { requests: open.tls.bytes(), responses: 0 },
+                ..result
+            };
+            total = total + result.buffered;
+            if result.buffered.all() > 0 {
+                holding.push((result, open));
             }
         }
         let becomes_tight = total.all() > memory_max / 4 * if is_tight { 2 } else { 3 };
         if becomes_tight || is_tight {
-            let held_max = self.limits.held_max;
-            let held_max = if becomes_tight { held_max.min(HELD_MAX_TIGHT) } else { held_max };
+            let buffer_budget = self.limits.buffer_budget;
+            let buffer_budget =
+                if becomes_tight { buffer_budget.min(BUFFER_BUDGET_TIGHT) } else { buffer_budget };
             for open in self.all() {
                 let mut state = open.connection.lock();
-                state.http2.set_buffer_budget(held_max);
+                state.http2.set_buffer_budget(buffer_budget);
                 state.notify_driver();
             }
         }
@@ -301,28 +306,28 @@ impl Connections {
     /// Closes connections that exceed the memory budget: first those whose clients barely read their responses. If
     /// requests take too much, those with the largest requests follow. Responses that clients do read are no reason to
     /// close, since no more are built until they have been sent.
-    fn make_memory(&self, mut total: Held, mut holding: Vec<(Seen, Arc<Open>)>) {
+    fn make_memory(&self, mut total: BufferedBytes, mut holding: Vec<(CheckResult, Arc<Open>)>) {
         let max = self.memory.max();
-        let wanted = if self.memory.is_waited_for() { max - max / ROOM_MADE } else { max };
-        holding.sort_unstable_by_key(|(seen, _)| {
+        let target = if self.memory.is_waited_for() { max - max / ROOM_MADE } else { max };
+        holding.sort_unstable_by_key(|(result, _)| {
             Reverse((
-                seen.is_stalled,
-                seen.held.requests + if seen.is_stalled { seen.held.responses } else { 0 },
+                result.is_stalled,
+                result.buffered.requests + if result.is_stalled { result.buffered.responses } else { 0 },
             ))
         });
-        for (seen, open) in holding {
+        for (result, open) in holding {
             let are_requests_too_many = (total.all() > max && total.requests > max / 2)
                 || (total.all() > max + max / ROOM_MADE && total.requests > max / ROOM_MADE);
-            if total.all() <= wanted || !(seen.is_stalled || are_requests_too_many) {
+            if total.all() <= target || !(result.is_stalled || are_requests_too_many) {
                 return;
             }
             tracing::warn!(
                 peer = open.connection.peer,
-                held = seen.held.all(),
+                held = result.buffered.all(),
                 "closing a connection: peers use too much memory"
             );
             open.close(ErrorCode::EnhanceYourCalm, "the server's memory limit is reached");
-            total = total - seen.held;
+            total = total - result.buffered;
         }
     }
 
@@ -387,7 +392,7 @@ pub(super) struct Registered {
 #[cfg(feature = "tls")]
 impl Registered {
     /// Returns the accounting of the connection's TLS memory.
-    pub(super) fn tls(&self) -> tls::Held {
+    pub(super) fn tls(&self) -> tls::BufferMemory {
         self.open.tls.clone()
     }
 }

@@ -22,7 +22,7 @@ pub(super) fn poll_handler<F: Future + ?Sized>(
         Err(_) => Poll::Ready(Err(Status::panicked())),
         Ok(Poll::Ready(output)) => Poll::Ready(Ok(output)),
         Ok(Poll::Pending) => {
-            deadline.poll(cx).map(|()| Err(Status::too_late("the handler was still running")))
+            deadline.poll(cx).map(|()| Err(Status::deadline_exceeded_at("the handler was still running")))
         }
     }
 }

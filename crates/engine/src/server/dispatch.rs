@@ -14,14 +14,14 @@ use tokio::time::Instant;
 use super::exchange::{LocalFuture, StreamingCall};
 use super::handler_cost::{HandlerCost, Stopwatch};
 use super::http1::Http1;
-use super::respond::{self, FixedHead, MessageResponse, Response, ResponseTarget, WholeResponse};
-use crate::connection::{Connection, Outgoing, Single, State, keep_scratch, take_scratch};
+use super::respond::{self, CompleteResponse, FixedHeaders, MessageResponse, Response, ResponseTarget};
+use crate::connection::{Connection, Outgoing, Single, State, put_encode_buffer, take_encode_buffer};
 use crate::connection_info::ConnectionInfo;
 use crate::encode::Encode;
 use crate::grpc::codec::Wire;
 use crate::grpc::content_type;
 use crate::grpc::request::RequestHead;
-use crate::measure::{CallMeasure, Called};
+use crate::measure::{CallMeasure, SpanSource};
 use crate::options::ServiceOptions;
 use crate::raw::RawHead;
 use crate::status::Status;
@@ -92,7 +92,7 @@ pub(super) type CallFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 /// Runs calls, independent of their message types.
 pub(super) trait RunCalls: Send + Sync {
     /// Reads the headers of a raw request. `None` if the handler takes none.
-    fn read_head(&self, _: &RawHead<'_>) -> Option<HeadRead> {
+    fn read_head(&self, _: &RawHead<'_>) -> Option<DerivedData> {
         None
     }
 
@@ -126,7 +126,7 @@ pub(super) trait RunCalls: Send + Sync {
 pub(super) struct StartedCall {
     pub(super) connection: Arc<Connection>,
     pub(super) route: Arc<Route>,
-    pub(super) reply: ResponseTarget,
+    pub(super) target: ResponseTarget,
     pub(super) measure: CallMeasure,
 }
 
@@ -195,9 +195,9 @@ struct Streams<H>(H);
 
 impl<H: StreamingHandler> RunCalls for Streams<H> {
     fn start(&self, call: StartedCall) -> CallFuture {
-        let StartedCall { connection, route, reply, measure } = call;
+        let StartedCall { connection, route, target, measure } = call;
         let size_max = route.method.options.max_decoding_message_size;
-        let call = StreamingCall::new(connection, reply, size_max, route.head.encoding, measure);
+        let call = StreamingCall::new(connection, target, size_max, route.head.encoding, measure);
         self.0.start(&route.head, call)
     }
 
@@ -211,7 +211,7 @@ pub(super) struct Route {
     pub(super) method: Arc<ServerMethod>,
     pub(super) head: RequestHead,
     pub(super) outgoing: Outgoing,
-    pub(super) answer_head: &'static FixedHead,
+    pub(super) response_headers: &'static FixedHeaders,
     /// Size of the metadata charged to each call in bytes; close to 0 for cached headers.
     pub(super) metadata_len: u32,
     /// Set for raw requests.
@@ -219,7 +219,7 @@ pub(super) struct Route {
 }
 
 /// Data that a handler has derived from request headers.
-pub(super) type HeadRead = Box<dyn Any + Send + Sync>;
+pub(super) type DerivedData = Box<dyn Any + Send + Sync>;
 
 /// The parts of raw request headers that are not fields.
 pub(super) struct RawRequest {
@@ -229,7 +229,7 @@ pub(super) struct RawRequest {
     pub(super) gathers: bool,
     /// Whether the whole body is compressed.
     pub(super) is_compressed: bool,
-    pub(super) read: HeadRead,
+    pub(super) derived: DerivedData,
 }
 
 impl RawRequest {
@@ -258,9 +258,9 @@ impl Route {
     /// Returns the same route with another timeout.
     pub(super) fn with_timeout(&self, timeout: Option<Duration>) -> Self {
         debug_assert!(self.raw.is_none(), "raw requests carry their own timeout");
-        let Self { outgoing, answer_head, metadata_len, .. } = *self;
+        let Self { outgoing, response_headers, metadata_len, .. } = *self;
         let head = RequestHead { timeout, ..self.head.clone() };
-        Self { method: Arc::clone(&self.method), head, outgoing, answer_head, metadata_len, raw: None }
+        Self { method: Arc::clone(&self.method), head, outgoing, response_headers, metadata_len, raw: None }
     }
 
     /// Returns the deadline of a call that has just arrived.
@@ -270,7 +270,7 @@ impl Route {
     }
 }
 
-impl Called for Route {
+impl SpanSource for Route {
     fn path(&self) -> &str {
         &self.method.name
     }
@@ -283,7 +283,7 @@ impl Called for Route {
 /// A unary call whose request is complete.
 pub(super) struct ReadyCall {
     pub(super) route: Arc<Route>,
-    pub(super) reply: ResponseTarget,
+    pub(super) target: ResponseTarget,
     pub(super) body: Body,
 }
 
@@ -338,7 +338,7 @@ impl Body {
     #[inline]
     pub(super) fn wire(self, buffer: &[u8]) -> Wire<'_> {
         match self {
-            Body::InPlace { start, len } => Wire::Lent(&buffer[start..start + len]),
+            Body::InPlace { start, len } => Wire::Borrowed(&buffer[start..start + len]),
             Body::Gathered(wire) => Wire::Gathered(wire),
         }
     }
@@ -361,78 +361,78 @@ pub(super) struct Batch<'a> {
     pub(super) watch: Stopwatch,
     pub(super) calls: vec::Drain<'a, ReadyCall>,
     /// Encoded responses that are sent to the connection together.
-    answers: &'a mut Vec<(ResponseTarget, Single)>,
+    responses: &'a mut Vec<(ResponseTarget, Single)>,
     /// Buffer of encoded messages.
-    scratch: Vec<u8>,
+    encode_buffer: Vec<u8>,
     /// The connection has reached its buffer budget for responses.
     is_full: bool,
 }
 
 /// Encoded bytes after which responses are sent before the batch ends.
-const ANSWERS_LEN_MAX: usize = 32 * 1024;
+const RESPONSES_LEN_MAX: usize = 32 * 1024;
 
 impl<'a> Batch<'a> {
     pub(super) fn new(
         connection: &'a Arc<Connection>,
         buffer: &'a [u8],
         calls: vec::Drain<'a, ReadyCall>,
-        answers: &'a mut Vec<(ResponseTarget, Single)>,
+        responses: &'a mut Vec<(ResponseTarget, Single)>,
         polled_at: Instant,
     ) -> Self {
         let watch = Stopwatch::rough(polled_at);
-        let scratch = take_scratch();
-        Self { connection, buffer, watch, calls, answers, scratch, is_full: false }
+        let encode_buffer = take_encode_buffer();
+        Self { connection, buffer, watch, calls, responses, encode_buffer, is_full: false }
     }
 
     /// Responds to a call with the handler's result. Responses without metadata are sent together with others of the
     /// batch.
     #[inline]
-    pub(super) fn answer<M: Encode>(
+    pub(super) fn respond<M: Encode>(
         &mut self,
-        reply: &ResponseTarget,
+        target: &ResponseTarget,
         result: &Result<MessageResponse<'_, M>, Status>,
     ) {
-        let start = self.scratch.len();
-        match Response::new(&reply.outgoing, result, &mut self.scratch) {
-            Response::Plain(message) if self.calls.as_slice().is_empty() && self.answers.is_empty() => {
-                respond::send_plain(&mut self.connection.lock(), reply, message, &self.scratch);
+        let start = self.encode_buffer.len();
+        match Response::new(&target.outgoing, result, &mut self.encode_buffer) {
+            Response::Plain(message) if self.calls.as_slice().is_empty() && self.responses.is_empty() => {
+                respond::send_plain(&mut self.connection.lock(), target, message, &self.encode_buffer);
             }
             Response::Plain(message) => {
                 // Large ones must be counted in the buffer budget before the next call runs.
                 let is_large = matches!(message, Single::Large(_));
-                self.answers.push((*reply, message));
-                if is_large || self.scratch.len() > ANSWERS_LEN_MAX {
-                    self.send_answers();
+                self.responses.push((*target, message));
+                if is_large || self.encode_buffer.len() > RESPONSES_LEN_MAX {
+                    self.send_responses();
                 }
             }
             other => {
                 let mut state = self.connection.lock();
-                other.send(&mut state, reply, &self.scratch);
+                other.send(&mut state, target, &self.encode_buffer);
                 self.is_full |= state.is_full();
                 drop(state);
-                self.scratch.truncate(start);
+                self.encode_buffer.truncate(start);
             }
         }
     }
 
-    /// Like [`answer`](Self::answer), for raw responses.
-    pub(super) fn respond_raw(&mut self, reply: &ResponseTarget, answer: &WholeResponse) {
+    /// Like [`respond`](Self::respond), for raw responses.
+    pub(super) fn respond_raw(&mut self, target: &ResponseTarget, response: &CompleteResponse) {
         let mut state = self.connection.lock();
-        respond::send_raw(&mut state, reply, answer);
+        respond::send_raw(&mut state, target, response);
         self.is_full |= state.is_full();
     }
 
-    fn send_answers(&mut self) {
-        if self.answers.is_empty() {
+    fn send_responses(&mut self) {
+        if self.responses.is_empty() {
             return;
         }
         let mut state = self.connection.lock();
-        for (reply, message) in self.answers.drain(..) {
-            respond::send_plain(&mut state, &reply, message, &self.scratch);
+        for (target, message) in self.responses.drain(..) {
+            respond::send_plain(&mut state, &target, message, &self.encode_buffer);
         }
         self.is_full |= state.is_full();
         drop(state);
-        self.scratch.clear();
+        self.encode_buffer.clear();
     }
 
     /// Returns the next call if it belongs to `method` and the buffer budget permits it.
@@ -454,8 +454,8 @@ impl<'a> Batch<'a> {
             let method = Arc::clone(&next.route.method);
             method.handler.calls.run(&method, &mut self);
         }
-        self.send_answers();
-        keep_scratch(self.scratch);
+        self.send_responses();
+        put_encode_buffer(self.encode_buffer);
         postponed.extend(self.calls.map(|call| call.into_owned(self.buffer)));
         self.is_full
     }

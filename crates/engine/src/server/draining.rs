@@ -13,15 +13,15 @@ impl Default for Draining {
 }
 
 impl Draining {
-    /// Whether the server is shutting down any more.
-    pub fn has_begun(&self) -> bool {
+    /// Returns whether the server has started to drain.
+    pub fn has_started(&self) -> bool {
         *self.0.borrow()
     }
 
     /// Waits until the server starts to drain. Cancel-safe.
-    pub async fn begun(&self) {
+    pub async fn started(&self) {
         // `self` keeps the sender alive.
-        let _ = self.0.subscribe().wait_for(|begun| *begun).await;
+        let _ = self.0.subscribe().wait_for(|has_started| *has_started).await;
     }
 
     pub(super) fn begin(&self) {

@@ -9,17 +9,18 @@ use tokio::time::Instant;
 use super::dispatch::{Batch, Body, ReadyCall, Route, Router, StartedCall};
 use super::fallback::Fallback;
 use super::respond::{self, ResponseTarget};
-use super::routing::{self, HEAD_KEPT_MAX, ParsedRequest};
+use super::routing::{self, CACHED_HEADERS_SIZE_MAX, ParsedRequest};
 use super::task::CallTask;
 use crate::connection::{
-    Connection, End, Endpoint, Inbox, OnEnd, ServerCall, Single, Slot, SlotKey, State, keep_spare, take_spare,
+    Connection, End, Endpoint, Inbox, OnEnd, ServerCall, Single, Slot, SlotKey, State, put_buffer,
+    take_buffer,
 };
 use crate::connection_info::ConnectionInfo;
 use crate::grpc::code;
 use crate::grpc::envelope::PREFIX_LEN;
 use crate::grpc::header_cache::HeaderCache;
 use crate::grpc::request;
-use crate::measure::{CallMeasure, Called, ServerMeasure};
+use crate::measure::{CallMeasure, ServerMeasure, SpanSource};
 use crate::status::Status;
 
 pub(crate) struct ServerEndpoint {
@@ -27,7 +28,7 @@ pub(crate) struct ServerEndpoint {
     fallback: Option<Fallback>,
     /// Maximum number of calls, including those whose stream was reset while the handler still runs.
     calls_max: usize,
-    heads: HeaderCache<ParsedRequest, HEADS_KEPT>,
+    headers: HeaderCache<ParsedRequest, HEADERS_CACHED_MAX>,
     /// Routes of headers that differ from others only in the timeout.
     timed: HeaderCache<Arc<Route>, 1>,
     /// Buffer borrowed from the thread: see [`READY`].
@@ -36,10 +37,10 @@ pub(crate) struct ServerEndpoint {
     postponed: Vec<ReadyCall>,
     is_full: bool,
     /// Empty between batches.
-    answers: Vec<(ResponseTarget, Single)>,
+    responses: Vec<(ResponseTarget, Single)>,
     streams_ready: Vec<(Arc<Route>, ResponseTarget, CallMeasure)>,
     /// Raw requests that have started. By the end of the read, complete ones are in `ready` instead.
-    raw_begun: Vec<(Arc<Route>, ResponseTarget)>,
+    raw_started: Vec<(Arc<Route>, ResponseTarget)>,
     measure: ServerMeasure,
     /// Connection info passed to calls.
     info: Option<Arc<ConnectionInfo>>,
@@ -55,7 +56,7 @@ thread_local! {
 const READY_KEPT_MAX: usize = 1024;
 
 /// Clients call a handful of methods in turn, each with one header block.
-const HEADS_KEPT: usize = 8;
+const HEADERS_CACHED_MAX: usize = 8;
 
 impl ServerEndpoint {
     pub(super) fn new(
@@ -68,14 +69,14 @@ impl ServerEndpoint {
             router,
             fallback,
             calls_max: 2 * streams_max as usize,
-            heads: HeaderCache::default(),
+            headers: HeaderCache::default(),
             timed: HeaderCache::default(),
             ready: Vec::new(),
             postponed: Vec::new(),
             is_full: false,
-            answers: Vec::new(),
+            responses: Vec::new(),
             streams_ready: Vec::new(),
-            raw_begun: Vec::new(),
+            raw_started: Vec::new(),
             measure,
             info: None,
         }
@@ -88,8 +89,8 @@ impl ServerEndpoint {
 
     /// Handles a request that arrived in one piece. A unary call is ready at once and needs no inbox.
     #[inline]
-    fn on_whole(&mut self, state: &mut State, stream: StreamId, bytes: &[u8], start: usize) {
-        let route = match self.asked(state) {
+    fn on_complete_request(&mut self, state: &mut State, stream: StreamId, bytes: &[u8], start: usize) {
+        let route = match self.parsed_request(state) {
             ParsedRequest::Call(route) if route.is_unary() && bytes.len() >= PREFIX_LEN => route,
             _ => {
                 let key = state.next_key();
@@ -101,15 +102,16 @@ impl ServerEndpoint {
             return;
         }
         let measure = self.measure_of(&route);
-        measure.begun(bytes.len() - PREFIX_LEN);
+        measure.handler_started(bytes.len() - PREFIX_LEN);
         let key = state.next_key();
         state.deferred().count(&measure);
-        let (deadline, held) = (route.deadline(state), route.metadata_len);
-        let call = ServerCall { deadline, measure, held, ..ServerCall::default() };
-        insert(state, Slot::of_whole_request(stream, call));
+        let (deadline, metadata_len) = (route.deadline(state), route.metadata_len);
+        let call = ServerCall { deadline, measure, buffered: metadata_len, ..ServerCall::default() };
+        insert(state, Slot::of_complete_request(stream, call));
         state.http2.set_tag(stream, key.into());
-        let reply = ResponseTarget { key, stream, outgoing: route.outgoing, head: route.answer_head };
-        self.push_ready(ReadyCall { route, reply, body: Body::InPlace { start, len: bytes.len() } });
+        let target =
+            ResponseTarget { key, stream, outgoing: route.outgoing, headers: route.response_headers };
+        self.push_ready(ReadyCall { route, target, body: Body::InPlace { start, len: bytes.len() } });
     }
 
     /// Returns whether another call is allowed; if not, refuses it.
@@ -130,68 +132,79 @@ impl ServerEndpoint {
             // The fallback measures its calls itself.
             return CallMeasure::default();
         }
-        let unbegun = || (!route.method.is_streaming()).then(|| Arc::clone(route) as Arc<dyn Called>);
-        self.measure.call(Some(&route.method.name), unbegun)
+        let span_source = || (!route.method.is_streaming()).then(|| Arc::clone(route) as Arc<dyn SpanSource>);
+        self.measure.call(Some(&route.method.name), span_source)
     }
 
     fn on_request(&mut self, state: &mut State, stream: StreamId, end_stream: bool) {
         if !self.admits(state, stream) {
             return;
         }
-        let asked = self.asked(state);
-        let measure = match &asked {
+        let parsed = self.parsed_request(state);
+        let measure = match &parsed {
             ParsedRequest::Call(route) => self.measure_of(route),
             ParsedRequest::Refused(refused, _) => {
-                self.measure.call(None, || Some(Arc::clone(refused) as Arc<dyn Called>))
+                self.measure.call(None, || Some(Arc::clone(refused) as Arc<dyn SpanSource>))
             }
-            ParsedRequest::Http(_) => CallMeasure::default(),
+            ParsedRequest::NonGrpc(_) => CallMeasure::default(),
         };
-        let inbox = match &asked {
+        let inbox = match &parsed {
             ParsedRequest::Call(route) => match &route.raw {
                 None => Inbox::new(route.method.options.max_decoding_message_size),
-                Some(head) => Inbox::raw(Vec::new(), head.gathers),
+                Some(raw) => Inbox::raw(Vec::new(), raw.gathers),
             },
-            ParsedRequest::Refused(..) | ParsedRequest::Http(_) => Inbox::discarded(),
+            ParsedRequest::Refused(..) | ParsedRequest::NonGrpc(_) => Inbox::discarded(),
         };
-        let on_end: Option<OnEnd> = match &asked {
+        let on_end: Option<OnEnd> = match &parsed {
             ParsedRequest::Call(route) if !route.method.is_streaming() => Some(Arc::clone(route) as OnEnd),
-            ParsedRequest::Call(_) | ParsedRequest::Refused(..) | ParsedRequest::Http(_) => None,
+            ParsedRequest::Call(_) | ParsedRequest::Refused(..) | ParsedRequest::NonGrpc(_) => None,
         };
         let key = state.next_key();
         state.http2.set_tag(stream, key.into());
-        let deadline = match &asked {
+        let deadline = match &parsed {
             ParsedRequest::Call(route) => route.deadline(state),
-            ParsedRequest::Refused(..) | ParsedRequest::Http(_) => None,
+            ParsedRequest::Refused(..) | ParsedRequest::NonGrpc(_) => None,
         };
-        let held = match &asked {
+        let metadata_len = match &parsed {
             ParsedRequest::Call(route) => route.metadata_len,
-            ParsedRequest::Refused(..) | ParsedRequest::Http(_) => 0,
+            ParsedRequest::Refused(..) | ParsedRequest::NonGrpc(_) => 0,
         };
         let measure_of_call = measure.clone();
-        let call = ServerCall { on_end, deadline, measure: measure_of_call, held, ..ServerCall::default() };
+        let call = ServerCall {
+            on_end,
+            deadline,
+            measure: measure_of_call,
+            buffered: metadata_len,
+            ..ServerCall::default()
+        };
         state.deferred().count(&measure);
-        state.note_growth(held as usize);
+        state.note_growth(metadata_len as usize);
         insert(state, Slot::of_server(stream, inbox, call));
-        match asked {
-            ParsedRequest::Refused(refused, head) => {
-                let reply = ResponseTarget::of_none(key, stream, head);
-                respond::refuse(state, &reply, &refused.status);
+        match parsed {
+            ParsedRequest::Refused(refused, headers) => {
+                let target = ResponseTarget::for_refusal(key, stream, headers);
+                respond::refuse(state, &target, &refused.status);
                 return;
             }
             ParsedRequest::Call(route) if route.raw.is_some() => {
                 if !end_stream {
-                    let reply =
-                        ResponseTarget { key, stream, outgoing: route.outgoing, head: route.answer_head };
-                    self.raw_begun.push((route, reply));
+                    let target = ResponseTarget {
+                        key,
+                        stream,
+                        outgoing: route.outgoing,
+                        headers: route.response_headers,
+                    };
+                    self.raw_started.push((route, target));
                 }
             }
             ParsedRequest::Call(route) if route.method.is_streaming() => {
-                let reply = ResponseTarget { key, stream, outgoing: route.outgoing, head: route.answer_head };
-                self.streams_ready.push((route, reply, measure));
+                let target =
+                    ResponseTarget { key, stream, outgoing: route.outgoing, headers: route.response_headers };
+                self.streams_ready.push((route, target, measure));
             }
-            ParsedRequest::Http(answer) => {
+            ParsedRequest::NonGrpc(response) => {
                 // The stream stays until its body ends, so that further protocol errors are detected.
-                answer.send(&mut state.http2, stream);
+                response.send(&mut state.http2, stream);
                 state.failed.call();
                 state.discard(key);
                 return;
@@ -204,48 +217,50 @@ impl ServerEndpoint {
     }
 
     /// Returns the parsed request headers. Identical header blocks are parsed once.
-    fn asked(&mut self, state: &State) -> ParsedRequest {
-        let head = state.http2.fields();
-        let id = head.id();
-        match self.heads.get(id) {
-            Some(asked) => asked.clone(),
+    fn parsed_request(&mut self, state: &State) -> ParsedRequest {
+        let headers = state.http2.fields();
+        let id = headers.id();
+        match self.headers.get(id) {
+            Some(parsed) => parsed.clone(),
             None => self.parse_uncached(state),
         }
     }
 
-    /// Like [`asked`](Self::asked), for uncached headers. If they differ from cached ones only in the timeout, only the
-    /// timeout is parsed.
+    /// Like [`parsed_request`](Self::parsed_request), for uncached headers. If they differ from cached ones only in the
+    /// timeout, only the timeout is parsed.
     fn parse_uncached(&mut self, state: &State) -> ParsedRequest {
-        let head = state.http2.fields();
-        let id = head.id();
-        let timed = head.shared_prefix().and_then(|(begin, own)| Some((begin, request::only_timeout(own)?)));
-        if let Some((begin, timeout)) = timed {
+        let headers = state.http2.fields();
+        let id = headers.id();
+        let timed = headers
+            .shared_prefix()
+            .and_then(|(prefix_id, rest)| Some((prefix_id, request::only_timeout(rest)?)));
+        if let Some((prefix_id, timeout)) = timed {
             if let Some(route) = self.timed.get(id) {
                 return ParsedRequest::Call(Arc::clone(route));
             }
-            if let Some(ParsedRequest::Call(route)) = self.heads.get(begin) {
+            if let Some(ParsedRequest::Call(route)) = self.headers.get(prefix_id) {
                 let route = Arc::new(route.with_timeout(Some(timeout)));
                 self.timed.insert(id, Arc::clone(&route));
                 return ParsedRequest::Call(route);
             }
         }
-        let asked = routing::parse(
+        let parsed = routing::parse(
             &*self.router,
             self.fallback.as_ref(),
-            head,
+            headers,
             self.info.as_ref(),
             self.measure.is_traced(),
         );
-        if head.size() <= HEAD_KEPT_MAX {
-            let (id, asked) = match (timed, &asked) {
-                (Some((begin, _)), ParsedRequest::Call(route)) if route.raw.is_none() => {
-                    (begin, ParsedRequest::Call(Arc::new(route.with_timeout(None))))
+        if headers.size() <= CACHED_HEADERS_SIZE_MAX {
+            let (id, parsed) = match (timed, &parsed) {
+                (Some((prefix_id, _)), ParsedRequest::Call(route)) if route.raw.is_none() => {
+                    (prefix_id, ParsedRequest::Call(Arc::new(route.with_timeout(None))))
                 }
-                _ => (id, asked.clone()),
+                _ => (id, parsed.clone()),
             };
-            self.heads.insert(id, asked);
+            self.headers.insert(id, parsed);
         }
-        asked
+        parsed
     }
 
     fn on_data(
@@ -269,10 +284,11 @@ impl ServerEndpoint {
         {
             slot.end(End::received());
             if let Some(measure) = slot.measure() {
-                measure.begun(bytes.len() - PREFIX_LEN);
+                measure.handler_started(bytes.len() - PREFIX_LEN);
             }
-            let reply = ResponseTarget { key, stream, outgoing: route.outgoing, head: route.answer_head };
-            self.push_ready(ReadyCall { route, reply, body: Body::InPlace { start, len: bytes.len() } });
+            let target =
+                ResponseTarget { key, stream, outgoing: route.outgoing, headers: route.response_headers };
+            self.push_ready(ReadyCall { route, target, body: Body::InPlace { start, len: bytes.len() } });
             return;
         }
         match slot.inbox.receive(bytes, stream, http2) {
@@ -296,23 +312,28 @@ impl ServerEndpoint {
         let stream = slot.stream;
         if let Some(route) = take_route(slot) {
             if let Some(measure) = slot.measure() {
-                measure.begun(slot.inbox.len().saturating_sub(PREFIX_LEN));
+                measure.handler_started(slot.inbox.len().saturating_sub(PREFIX_LEN));
             }
             slot.inbox.release(stream, http2);
             let body = Body::Gathered(slot.inbox.take_rest());
             let deadline = slot.server_ref().and_then(|call| call.deadline);
-            let reply = ResponseTarget { key, stream, outgoing: route.outgoing, head: route.answer_head };
+            let target =
+                ResponseTarget { key, stream, outgoing: route.outgoing, headers: route.response_headers };
             if deadline.is_some_and(|deadline| deadline <= state.polled_at) {
-                return respond::refuse(state, &reply, &Status::too_late("the request was not complete"));
+                return respond::refuse(
+                    state,
+                    &target,
+                    &Status::deadline_exceeded_at("the request was not complete"),
+                );
             }
-            self.push_ready(ReadyCall { route, reply, body });
+            self.push_ready(ReadyCall { route, target, body });
         }
     }
 
     #[inline]
     fn push_ready(&mut self, call: ReadyCall) {
         if self.ready.capacity() == 0 {
-            self.ready = take_spare(&READY);
+            self.ready = take_buffer(&READY);
         }
         self.ready.push(call);
     }
@@ -321,23 +342,23 @@ impl ServerEndpoint {
     fn forget(&mut self, key: SlotKey, measure: Option<&CallMeasure>) {
         for calls in [&mut self.ready, &mut self.postponed] {
             let count = calls.len();
-            calls.retain(|call| call.reply.key != key);
+            calls.retain(|call| call.target.key != key);
             if calls.len() < count
                 && let Some(measure) = measure
             {
-                measure.not_begun();
+                measure.handler_not_started();
             }
         }
-        self.streams_ready.retain(|(_, reply, _)| reply.key != key);
-        self.raw_begun.retain(|(_, reply)| reply.key != key);
+        self.streams_ready.retain(|(_, target, _)| target.key != key);
+        self.raw_started.retain(|(_, target)| target.key != key);
     }
 
     /// Rejects a request that violates the gRPC protocol.
     fn refuse(state: &mut State, key: SlotKey, stream: StreamId, status: &Status) {
         let Some((slot, http2, deferred)) = state.parts(key) else { return };
         if let Some(route) = take_route(slot) {
-            let reply = ResponseTarget::of_none(key, stream, route.answer_head);
-            respond::refuse(state, &reply, status);
+            let target = ResponseTarget::for_refusal(key, stream, route.response_headers);
+            respond::refuse(state, &target, status);
             return;
         }
         // The running handler reads the error and responds with it.
@@ -360,10 +381,10 @@ fn insert(state: &mut State, slot: Slot) {
 }
 
 /// Starts a task for a call whose request is still arriving.
-fn start(connection: &Arc<Connection>, route: Arc<Route>, reply: ResponseTarget, measure: CallMeasure) {
+fn start(connection: &Arc<Connection>, route: Arc<Route>, target: ResponseTarget, measure: CallMeasure) {
     let method = Arc::clone(&route.method);
-    let call = StartedCall { connection: Arc::clone(connection), route, reply, measure };
-    let task = CallTask::started(Arc::clone(connection), reply, || method.handler.calls.start(call));
+    let call = StartedCall { connection: Arc::clone(connection), route, target, measure };
+    let task = CallTask::started(Arc::clone(connection), target, || method.handler.calls.start(call));
     tokio::spawn(task);
 }
 
@@ -375,7 +396,7 @@ impl Endpoint for ServerEndpoint {
         match *event {
             Event::Headers { stream, end_stream, .. } => self.on_request(state, stream, end_stream),
             Event::CompleteMessage { stream, bytes, start, .. } => {
-                self.on_whole(state, stream, bytes, input_start + start);
+                self.on_complete_request(state, stream, bytes, input_start + start);
             }
             Event::Data { stream, tag, bytes, start, end_stream } => {
                 self.on_data(state, tag.into(), stream, bytes, input_start + start, end_stream);
@@ -408,23 +429,23 @@ impl Endpoint for ServerEndpoint {
     }
 
     fn run_ready(&mut self, connection: &Arc<Connection>, buffer: &[u8], has_more: bool, polled_at: Instant) {
-        for (route, reply, measure) in self.streams_ready.drain(..) {
-            start(connection, route, reply, measure);
+        for (route, target, measure) in self.streams_ready.drain(..) {
+            start(connection, route, target, measure);
         }
         // Clients write the headers of all requests before the first message. If more input follows, requests that
         // become complete can take the fast path.
-        let begun = if has_more { 0 } else { self.raw_begun.len() };
-        for (route, reply) in self.raw_begun.drain(..begun) {
+        let started_len = if has_more { 0 } else { self.raw_started.len() };
+        for (route, target) in self.raw_started.drain(..started_len) {
             let mut state = connection.lock();
-            let Some(slot) = state.slot(reply.key) else { continue };
+            let Some(slot) = state.slot(target.key) else { continue };
             // The route of a complete request has been taken.
             if take_route(slot).is_none() {
                 continue;
             }
             let measure = slot.measure().cloned().unwrap_or_default();
             drop(state);
-            measure.begun(0);
-            start(connection, route, reply, measure);
+            measure.handler_started(0);
+            start(connection, route, target, measure);
         }
         if self.is_full || !self.postponed.is_empty() {
             self.postponed.extend(self.ready.drain(..).map(|call| call.into_owned(buffer)));
@@ -444,9 +465,9 @@ impl Endpoint for ServerEndpoint {
         }
         if !self.ready.is_empty() {
             let calls = self.ready.drain(..);
-            let batch = Batch::new(connection, buffer, calls, &mut self.answers, polled_at);
+            let batch = Batch::new(connection, buffer, calls, &mut self.responses, polled_at);
             self.is_full = batch.run(&mut self.postponed);
-            keep_spare(&READY, std::mem::take(&mut self.ready), READY_KEPT_MAX);
+            put_buffer(&READY, std::mem::take(&mut self.ready), READY_KEPT_MAX);
         }
     }
 
@@ -455,10 +476,10 @@ impl Endpoint for ServerEndpoint {
     }
 
     fn shrink(&mut self) {
-        self.heads = HeaderCache::default();
+        self.headers = HeaderCache::default();
         self.postponed.shrink_to_fit();
-        self.answers.shrink_to_fit();
+        self.responses.shrink_to_fit();
         self.streams_ready.shrink_to_fit();
-        self.raw_begun.shrink_to_fit();
+        self.raw_started.shrink_to_fit();
     }
 }

@@ -17,7 +17,7 @@ pub(super) enum Protocol {
 ///
 /// # Errors
 /// Returns errors of the stream, or UnexpectedEof at its end.
-pub(super) async fn tell<IO: AsyncRead + Unpin>(io: &mut IO) -> io::Result<(Vec<u8>, Protocol)> {
+pub(super) async fn detect<IO: AsyncRead + Unpin>(io: &mut IO) -> io::Result<(Vec<u8>, Protocol)> {
     let mut first = [0; PREFACE.len()];
     let mut len = 0;
     loop {
@@ -43,31 +43,31 @@ mod tests {
     use super::*;
 
     /// Detects the protocol of a client that sends these pieces.
-    async fn traced_message(pieces: &[&[u8]]) -> io::Result<(Vec<u8>, Protocol)> {
+    async fn detect_pieces(pieces: &[&[u8]]) -> io::Result<(Vec<u8>, Protocol)> {
         let (mut client, mut server) = tokio::io::duplex(1024);
-        let telling = tokio::spawn(async move { tell(&mut server).await });
+        let detecting = tokio::spawn(async move { detect(&mut server).await });
         for piece in pieces {
             // The server drops the stream once it knows the protocol.
             let _ = client.write_all(piece).await;
             tokio::task::yield_now().await;
         }
         drop(client);
-        telling.await.unwrap()
+        detecting.await.unwrap()
     }
 
     #[tokio::test]
-    async fn the_first_bytes_tell() {
-        let (first, protocol) = traced_message(&[PREFACE, b"more"]).await.unwrap();
+    async fn protocol_is_detected_from_first_bytes() {
+        let (first, protocol) = detect_pieces(&[PREFACE, b"more"]).await.unwrap();
         assert_eq!((&first[..], protocol), (&PREFACE[..], Protocol::Http2));
         let (first, protocol) =
-            traced_message(&[b"PRI", b" * HTTP/2.0\r\n\r\nS", b"M\r\n\r\n"]).await.unwrap();
+            detect_pieces(&[b"PRI", b" * HTTP/2.0\r\n\r\nS", b"M\r\n\r\n"]).await.unwrap();
         assert_eq!((&first[..], protocol), (&PREFACE[..], Protocol::Http2));
-        let (first, protocol) = traced_message(&[b"G", b"ET / HTTP/1.1\r\n\r\n"]).await.unwrap();
+        let (first, protocol) = detect_pieces(&[b"G", b"ET / HTTP/1.1\r\n\r\n"]).await.unwrap();
         assert_eq!((&first[..], protocol), (&b"G"[..], Protocol::Http1));
         // PROPFIND, PUT and POST share their first bytes with the preface.
-        let (first, protocol) = traced_message(&[b"P", b"R", b"OPFIND / HTTP/1.1\r\n\r\n"]).await.unwrap();
+        let (first, protocol) = detect_pieces(&[b"P", b"R", b"OPFIND / HTTP/1.1\r\n\r\n"]).await.unwrap();
         assert_eq!(protocol, Protocol::Http1);
         assert!(first.starts_with(b"PRO"), "{first:?}");
-        assert!(traced_message(&[b"PRI * HT"]).await.is_err());
+        assert!(detect_pieces(&[b"PRI * HT"]).await.is_err());
     }
 }

@@ -121,28 +121,28 @@ mod tests {
 
     /// A rough time alone changes nothing.
     #[test]
-    fn what_took_long_roughly_is_timed_anew() {
+    fn rough_long_time_is_measured_again() {
         let cost = HandlerCost::default();
-        let begins_anew = |expected: bool| {
+        let check_restarts = |expected: bool| {
             let mut watch = Stopwatch::rough(ago(Duration::from_secs(1)));
             cost.begin(&mut watch);
             assert_eq!(watch.is_rough, !expected);
             cost.note(&mut watch);
         };
         for _ in 0..10 {
-            begins_anew(false);
-            begins_anew(true);
+            check_restarts(false);
+            check_restarts(true);
         }
         assert!(cost.is_quick());
         (0..3).for_each(|_| note(&cost, Duration::from_secs(1)));
         assert!(!cost.is_quick());
-        begins_anew(true);
-        begins_anew(true);
+        check_restarts(true);
+        check_restarts(true);
     }
 
     /// Slow handlers of one batch are detected as soon as the clock is read.
     #[test]
-    fn what_took_long_together_is_timed_one_by_one() {
+    fn slow_batch_is_timed_call_by_call() {
         let cost = HandlerCost::default();
         let mut watch = Stopwatch { since: ago(Duration::from_secs(1)), is_rough: false, untimed: 0 };
         for untimed in 1..=UNTIMED_MAX {

@@ -32,17 +32,17 @@ impl Handshakes {
 
     /// Registers a handshake, which counts until the returned value is dropped.
     pub(super) fn begin(self: &Arc<Self>) -> Handshake {
-        let cut = Arc::new(Notify::new());
+        let cancelled = Arc::new(Notify::new());
         let mut list = self.lock();
         let id = list.next_id;
         list.next_id += 1;
-        list.underway.insert(id, Arc::clone(&cut));
+        list.underway.insert(id, Arc::clone(&cancelled));
         if list.underway.len() > self.max
             && let Some((_, oldest)) = list.underway.pop_first()
         {
             oldest.notify_one();
         }
-        Handshake { all: Arc::clone(self), id, cut }
+        Handshake { all: Arc::clone(self), id, cancelled }
     }
 
     fn lock(&self) -> MutexGuard<'_, List> {
@@ -54,7 +54,7 @@ impl Handshakes {
 pub(super) struct Handshake {
     all: Arc<Handshakes>,
     id: u64,
-    cut: Arc<Notify>,
+    cancelled: Arc<Notify>,
 }
 
 impl Handshake {
@@ -62,9 +62,9 @@ impl Handshake {
     /// here, because no driver runs yet.
     pub(super) async fn run<F: Future>(self, connection: &Connection, handshake: F) -> Option<F::Output> {
         let mut handshake = pin!(handshake);
-        let mut cut = pin!(self.cut.notified());
+        let mut cancelled = pin!(self.cancelled.notified());
         poll_fn(|cx| {
-            if cut.as_mut().poll(cx).is_ready() || connection.poll_asked(true, cx).is_ready() {
+            if cancelled.as_mut().poll(cx).is_ready() || connection.poll_command(true, cx).is_ready() {
                 return Poll::Ready(None);
             }
             handshake.as_mut().poll(cx).map(Some)

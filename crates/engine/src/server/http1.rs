@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::oneshot;
 
-use crate::connection::{Connection, Http1Command, Http1InFlight, RequestShare};
+use crate::connection::{Connection, Http1Command, Http1InFlight, RequestAccounting};
 use crate::connection_info::ConnectionInfo;
 use crate::memory_budget::Turn;
 
@@ -59,8 +59,8 @@ impl Http1Requests {
     }
 
     /// Creates the memory accounting of a request body while it is gathered and decoded.
-    pub fn share(&self) -> RequestShare {
-        RequestShare::of_http1(&self.0)
+    pub fn accounting(&self) -> RequestAccounting {
+        RequestAccounting::of_http1(&self.0)
     }
 }
 
@@ -93,21 +93,21 @@ pub(super) async fn serve_http1(
     connection: Arc<Connection>,
     drains: bool,
 ) {
-    connection.lock().give_away(drains);
-    let (tell, traced_message) = oneshot::channel::<()>();
-    let mut tell = Some(tell);
+    connection.lock().hand_to_http1(drains);
+    let (sender, receiver) = oneshot::channel::<()>();
+    let mut sender = Some(sender);
     let stop = Box::pin(async move {
         // The sender lives as long as this runs.
-        let _ = traced_message.await;
+        let _ = receiver.await;
     });
     let requests = Http1Requests(Arc::clone(&connection));
     let mut serving = http1.serve(Http1Connection { io, info, stop, requests });
     poll_fn(|cx| {
         loop {
-            match connection.poll_asked(tell.is_none(), cx) {
+            match connection.poll_command(sender.is_none(), cx) {
                 Poll::Pending => return serving.as_mut().poll(cx),
                 Poll::Ready(Http1Command::Close) => return Poll::Ready(()),
-                Poll::Ready(Http1Command::Drain) => drop(tell.take().map(|tell| tell.send(()))),
+                Poll::Ready(Http1Command::Drain) => drop(sender.take().map(|sender| sender.send(()))),
             }
         }
     })

@@ -19,7 +19,7 @@ pub use unary::LocalUnary;
 use super::dispatch::{Router, ServerMethod};
 use super::serve::ServerConfig;
 use crate::grpc::request::RequestHead;
-use crate::measure::{CallMeasure, Called, ServerMeasure};
+use crate::measure::{CallMeasure, ServerMeasure, SpanSource};
 use crate::status::Status;
 
 /// Calls the methods of a server without a connection.
@@ -84,26 +84,26 @@ impl LocalCalls {
 
     /// Starts counting and measuring a call.
     fn measure(&self, path: &str, method: Option<&Arc<ServerMethod>>, head: &RequestHead) -> CallMeasure {
-        let unbegun = || {
+        let span_source = || {
             if method.is_some_and(|method| method.is_streaming()) {
                 return None;
             }
             let path = method.map_or_else(|| path.into(), |method| Arc::clone(&method.name));
-            Some(Arc::new(Unbegun { path, metadata: head.metadata.clone() }) as Arc<dyn Called>)
+            Some(Arc::new(UnstartedCall { path, metadata: head.metadata.clone() }) as Arc<dyn SpanSource>)
         };
-        let measure = self.measure.call(method.map(|method| &method.name), unbegun);
+        let measure = self.measure.call(method.map(|method| &method.name), span_source);
         measure.count();
         measure
     }
 }
 
 /// A call whose handler has not started.
-struct Unbegun {
+struct UnstartedCall {
     path: Arc<str>,
     metadata: HeaderMap,
 }
 
-impl Called for Unbegun {
+impl SpanSource for UnstartedCall {
     fn path(&self) -> &str {
         &self.path
     }

@@ -14,7 +14,7 @@ use crate::connection::{
     Connection, End, Keepalive, KeepaliveCheck, KeepaliveState, Slot, SlotKey, State, end_silent,
 };
 use crate::grpc::compression::EncodingSet;
-use crate::memory_budget::Held;
+use crate::memory_budget::BufferedBytes;
 use crate::pace::{BYTES_PER_S, Pace};
 use crate::status::{Code, Status};
 
@@ -31,7 +31,7 @@ pub(super) struct Times {
     /// Limit of a request's message, plus a second for each KiB of it.
     pub(super) request: Option<Duration>,
     /// Maximum lag of a peer behind the minimum rate of reading responses.
-    pub(super) reply: Option<Duration>,
+    pub(super) response: Option<Duration>,
 }
 
 /// Maximum lag of a peer whose connection is over its buffer budget for responses.
@@ -51,7 +51,7 @@ const STUCK_INTERVAL_MAX: Duration = Duration::from_secs(16);
 pub(super) struct Maintenance {
     /// When maximum connection age reached.
     age_ends: Option<Instant>,
-    asking: KeepaliveState,
+    keepalive_state: KeepaliveState,
     /// Time at which the current header block started.
     gathering_since: Option<Instant>,
     /// How the peer reads queued responses, and how the socket accepts written ones.
@@ -70,8 +70,8 @@ pub(super) struct Maintenance {
 
 /// Result of one maintenance pass over a connection.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Seen {
-    pub(super) held: Held,
+pub(super) struct CheckResult {
+    pub(super) buffered: BufferedBytes,
     /// The peer barely reads its responses.
     pub(super) is_stalled: bool,
 }
@@ -98,7 +98,7 @@ struct Progress {
 
 impl Progress {
     /// Records that `left` bytes have been sent in all; `waits` if more wait for the peer.
-    fn look(&mut self, left: u64, waits: bool, now: Instant) {
+    fn note(&mut self, left: u64, waits: bool, now: Instant) {
         let took = left.wrapping_sub(std::mem::replace(&mut self.left, left));
         self.pace.took(took, now);
         if waits {
@@ -107,7 +107,7 @@ impl Progress {
     }
 
     /// Records that nothing waits for the peer.
-    fn rest(&mut self) {
+    fn clear(&mut self) {
         self.pace = Pace::default();
     }
 
@@ -126,7 +126,7 @@ struct Stalling {
 
 impl Stalling {
     /// Records that `written` bytes have been written in all and `unsent` bytes remain.
-    fn look(&mut self, written: u64, unsent: usize, now: Instant) {
+    fn note(&mut self, written: u64, unsent: usize, now: Instant) {
         if unsent < STALLED_BYTES_PER_S {
             *self = Self::default();
             return;
@@ -175,7 +175,7 @@ impl Maintenance {
         let age = times.age_max.map(|age| age.mul_f64(0.9 + 0.2 * random.clamp(0.0, 1.0)));
         Self {
             age_ends: age.and_then(|age| now.checked_add(age)),
-            asking: KeepaliveState::new(now),
+            keepalive_state: KeepaliveState::new(now),
             gathering_since: None,
             queued: Progress::default(),
             over_budget: Progress::default(),
@@ -188,15 +188,15 @@ impl Maintenance {
     }
 
     /// Checks a connection and ends what is overdue. Returns its buffered bytes.
-    pub(super) fn look(&mut self, connection: &Connection, times: &Times, now: Instant) -> Seen {
+    pub(super) fn check(&mut self, connection: &Connection, times: &Times, now: Instant) -> CheckResult {
         let mut state = connection.lock();
         let idle_since = state.sweep(now);
         state.memory.age();
-        if let Some(why) = self.what_is_wrong(&state, times, now) {
+        if let Some(why) = self.close_reason(&state, times, now) {
             state.close(ErrorCode::EnhanceYourCalm, why);
             drop(state);
             tracing::debug!(peer = connection.peer, why, "closing a connection");
-            return Seen { held: Held::default(), is_stalled: false };
+            return CheckResult { buffered: BufferedBytes::default(), is_stalled: false };
         }
         if times.idle_max.is_some_and(|max| idle_since + max <= now) {
             state.drain();
@@ -208,56 +208,57 @@ impl Maintenance {
             }
         }
         self.end_late_requests(&mut state, times, now);
-        self.end_untaken_responses(&mut state, times, now);
+        self.end_unread_responses(&mut state, times, now);
         if !state.http2.is_full() {
             self.full = None;
         } else if self.full.get_or_insert_default().is_stuck(state.http2.dequeued_in_all(), now) {
             state.admit_beyond();
         }
         state.count_memory();
-        let held = state.held();
-        self.stalling.look(state.memory.written(), held.responses, now);
-        let seen = Seen { held, is_stalled: self.stalling.is_stalled };
+        let buffered = state.buffered();
+        self.stalling.note(state.memory.written(), buffered.responses, now);
+        let result = CheckResult { buffered, is_stalled: self.stalling.is_stalled };
         // HTTP/1.1 has no PINGs.
-        if !state.is_http1() && self.asking.look(&times.keepalive, &mut state, now) == KeepaliveCheck::Silent
+        if !state.is_http1()
+            && self.keepalive_state.check(&times.keepalive, &mut state, now) == KeepaliveCheck::Silent
         {
             drop(state);
             tracing::debug!(peer = connection.peer, "closing a connection: no response to a PING");
             end_silent(connection, &times.keepalive);
         }
-        seen
+        result
     }
 
     /// Returns the reason to close the whole connection, if there is one.
-    fn what_is_wrong(&mut self, state: &State, times: &Times, now: Instant) -> Option<&'static str> {
+    fn close_reason(&mut self, state: &State, times: &Times, now: Instant) -> Option<&'static str> {
         let is_late = |since: Option<Instant>| since.is_some_and(|since| since + times.header <= now);
         self.gathering_since = match self.gathering_since {
             since if state.http2.is_gathering_headers() => since.or(Some(now)),
             _ => None,
         };
-        if is_late(state.frame_begun_at) || is_late(self.gathering_since) {
+        if is_late(state.frame_started_at) || is_late(self.gathering_since) {
             return Some("a frame or header block took too long");
         }
-        self.written.look(state.memory.written(), state.memory.writing() > 0, now);
+        self.written.note(state.memory.written(), state.memory.writing() > 0, now);
         if state.memory.writing() == 0 {
-            self.written.rest();
+            self.written.clear();
         }
-        if self.written.is_behind(times.reply, now) {
+        if self.written.is_behind(times.response, now) {
             return Some("responses were read too slowly");
         }
         // Streams with a closed window are checked one by one.
         let waits = state.http2.queued_streams().any(|stream| !stream.is_window_closed);
         let left = state.http2.dequeued_in_all();
-        self.queued.look(left, waits, now);
-        self.over_budget.look(left, state.http2.is_full(), now);
+        self.queued.note(left, waits, now);
+        self.over_budget.note(left, state.http2.is_full(), now);
         if state.http2.queued_in_all() == 0 {
-            self.queued.rest();
-            self.over_budget.rest();
+            self.queued.clear();
+            self.over_budget.clear();
         }
-        if self.queued.is_behind(times.reply, now) {
+        if self.queued.is_behind(times.response, now) {
             return Some("responses were read too slowly");
         }
-        if times.reply.is_some() && self.over_budget.is_behind(Some(OVER_BUDGET_BEHIND_MAX), now) {
+        if times.response.is_some() && self.over_budget.is_behind(Some(OVER_BUDGET_BEHIND_MAX), now) {
             return Some("too many unread responses");
         }
         None
@@ -295,7 +296,7 @@ impl Maintenance {
     }
 
     /// Resets streams whose window the client opens too slowly for their queued data.
-    fn end_untaken_responses(&mut self, state: &mut State, times: &Times, now: Instant) {
+    fn end_unread_responses(&mut self, state: &mut State, times: &Times, now: Instant) {
         let before = std::mem::take(&mut self.responses);
         let mut late = Vec::new();
         for stream in state.http2.queued_streams() {
@@ -305,8 +306,8 @@ impl Maintenance {
                 Some(before) if before.left <= left => *before,
                 _ => Progress { left, ..Progress::default() },
             };
-            progress.look(left, stream.is_window_closed, now);
-            if progress.is_behind(times.reply, now) {
+            progress.note(left, stream.is_window_closed, now);
+            if progress.is_behind(times.response, now) {
                 late.push((stream.id, SlotKey::from(stream.tag)));
             } else {
                 self.responses.insert(stream.id, progress);
@@ -350,7 +351,7 @@ fn missing_of(slot: &Slot) -> Option<Missing> {
     if call.on_end.is_some() {
         return Some(Missing::Request { deadline: call.deadline });
     }
-    slot.inbox.has_begun_message().then_some(Missing::Message)
+    slot.inbox.has_incomplete_message().then_some(Missing::Message)
 }
 
 /// Ends a call: with a response if no handler has started, else with an error that the handler reads.
@@ -360,7 +361,7 @@ fn end_call(state: &mut State, key: SlotKey, status: &Status) {
     if slot.server().is_some_and(|call| call.on_end.take().is_some()) {
         respond::refuse(
             state,
-            &ResponseTarget::of_none(key, stream, respond::fixed_head(EncodingSet::ALL, "")),
+            &ResponseTarget::for_refusal(key, stream, respond::fixed_headers(EncodingSet::ALL, "")),
             status,
         );
     } else {

@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_quarter_of_the_least_is_taken() {
+    fn a_quarter_of_the_smallest_limit_is_used() {
         let check = |machine, group, expected| assert_eq!(share_of(machine, group), expected);
         check(Some(8 << 30), None, 2 << 30);
         check(Some(8 << 30), Some(1 << 30), 256 << 20);

@@ -15,10 +15,10 @@ use pin_project_lite::pin_project;
 use thalweg_http2::ErrorCode;
 
 use super::dispatch::{
-    Batch, Body, CallFuture, Handler, HeadRead, Route, RunCalls, ServerMethod, StartedCall, StartsOn,
+    Batch, Body, CallFuture, DerivedData, Handler, Route, RunCalls, ServerMethod, StartedCall, StartsOn,
 };
 use super::handler_cost::HandlerCost;
-use super::respond::{self, MessageResponse, NO_METADATA, ResponseTarget, WholeResponse};
+use super::respond::{self, CompleteResponse, MessageResponse, NO_METADATA, ResponseTarget};
 use super::runner::{self, Codec};
 use crate::connection::{Connection, Outgoing, RawBody, RawReader, SendLoop, SendOutcome};
 use crate::measure::CallMeasure;
@@ -47,7 +47,7 @@ pub trait RawHandler: Send + Sync + 'static {
     }
 
     /// Starts to handle a request.
-    fn start(&self, head: &RawHead<'_>, read: &Self::Head, body: Self::RequestBody) -> Self::Future;
+    fn start(&self, head: &RawHead<'_>, derived: &Self::Head, body: Self::RequestBody) -> Self::Future;
 }
 
 impl Handler {
@@ -61,22 +61,22 @@ impl Handler {
 struct Raw<H>(H);
 
 /// The response available when the handler completes.
-enum Answered<B> {
-    Whole(WholeResponse),
+enum HandlerResponse<B> {
+    Complete(CompleteResponse),
     /// The headers, and the first pieces of the body.
     Started(Box<(Parts, Pieces<B>)>),
 }
 
 pin_project! {
     /// A handler, and then the front of its response's body.
-    struct Answering<F> {
+    struct ResponseFuture<F> {
         #[pin]
         handler: Option<F>,
     }
 }
 
-impl<F: Future<Output = Response<B>>, B: OutgoingBody> Future for Answering<F> {
-    type Output = Result<Answered<B>, Status>;
+impl<F: Future<Output = Response<B>>, B: OutgoingBody> Future for ResponseFuture<F> {
+    type Output = Result<HandlerResponse<B>, Status>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
@@ -85,32 +85,35 @@ impl<F: Future<Output = Response<B>>, B: OutgoingBody> Future for Answering<F> {
         // Resources held by the handler, such as a permit, are released before its body is polled.
         this.handler.set(None);
         Poll::Ready(Front::of(&mut body, cx).map(|front| match front {
-            Front::Whole(body, trailers) => {
-                Answered::Whole(WholeResponse { status: head.status, headers: head.headers, body, trailers })
-            }
-            Front::Begun(first) => {
+            Front::Complete(body, trailers) => HandlerResponse::Complete(CompleteResponse {
+                status: head.status,
+                headers: head.headers,
+                body,
+                trailers,
+            }),
+            Front::Started(first) => {
                 let pieces = Pieces { first, body: Some(body), trailers: Trailers::None };
-                Answered::Started(Box::new((head, pieces)))
+                HandlerResponse::Started(Box::new((head, pieces)))
             }
         }))
     }
 }
 
 impl<H: RawHandler> Raw<H> {
-    fn call(&self, route: &Route, body: RawBody) -> Result<Answering<H::Future>, Status> {
+    fn call(&self, route: &Route, body: RawBody) -> Result<ResponseFuture<H::Future>, Status> {
         let unread = || Status::internal("the request's headers were not read");
         let raw = route.raw.as_deref().ok_or_else(unread)?;
         // The same handler derived the data.
-        let read = raw.read.downcast_ref::<H::Head>().ok_or_else(unread)?;
-        Ok(Answering { handler: Some(self.0.start(&raw.head(&route.head), read, body.into())) })
+        let derived = raw.derived.downcast_ref::<H::Head>().ok_or_else(unread)?;
+        Ok(ResponseFuture { handler: Some(self.0.start(&raw.head(&route.head), derived, body.into())) })
     }
 
     /// Runs a call in its task.
-    async fn run(&self, connection: &Arc<Connection>, reply: &ResponseTarget, route: &Route, body: RawBody) {
+    async fn run(&self, connection: &Arc<Connection>, target: &ResponseTarget, route: &Route, body: RawBody) {
         match self.call(route, body) {
-            Err(status) => respond::fail(connection, reply, &status),
+            Err(status) => respond::fail(connection, target, &status),
             Ok(call) => {
-                if let Some(rest) = Self::respond(connection, reply, &mut call.await) {
+                if let Some(rest) = Self::respond(connection, target, &mut call.await) {
                     rest.await;
                 }
             }
@@ -119,81 +122,84 @@ impl<H: RawHandler> Raw<H> {
 }
 
 impl<H: RawHandler> Codec for Raw<H> {
-    type Future = Answering<H::Future>;
-    type Output = Result<Answered<H::Body>, Status>;
+    type Future = ResponseFuture<H::Future>;
+    type Output = Result<HandlerResponse<H::Body>, Status>;
 
     fn cost(route: &Route) -> &HandlerCost {
-        let read = route.raw.as_deref().and_then(|head| head.read.downcast_ref::<H::Head>());
-        read.and_then(H::cost).unwrap_or(&route.method.cost)
+        let derived = route.raw.as_deref().and_then(|raw| raw.derived.downcast_ref::<H::Head>());
+        derived.and_then(H::cost).unwrap_or(&route.method.cost)
     }
 
     fn takes_long(route: &Route, body: &Body, buffer: &[u8]) -> bool {
         match &route.raw {
             // Each message has its own compression flag.
-            Some(head) if head.gathers => body.takes_long(buffer),
-            Some(head) => body.is_large() || head.is_compressed,
+            Some(raw) if raw.gathers => body.takes_long(buffer),
+            Some(raw) => body.is_large() || raw.is_compressed,
             None => false,
         }
     }
 
     fn start(&self, route: &Route, body: Body, buffer: &[u8]) -> Result<Self::Future, Status> {
-        self.call(route, RawBody::whole(Bytes::from(body.into_owned(buffer)), Trailers::None))
+        self.call(route, RawBody::complete(Bytes::from(body.into_owned(buffer)), Trailers::None))
     }
 
     fn deferred(
         self: &Arc<Self>,
         connection: &Arc<Connection>,
-        reply: ResponseTarget,
+        target: ResponseTarget,
         route: &Arc<Route>,
         request: Vec<u8>,
     ) -> CallFuture {
         let (codec, route, connection) = (Arc::clone(self), Arc::clone(route), Arc::clone(connection));
         Box::pin(async move {
-            let body = RawBody::long(Bytes::from(request), &connection, reply.key);
-            codec.run(&connection, &reply, &route, body).await;
+            let body = RawBody::long(Bytes::from(request), &connection, target.key);
+            codec.run(&connection, &target, &route, body).await;
         })
     }
 
-    fn answer(
+    fn respond_in_batch(
         batch: &mut Batch<'_>,
-        reply: &ResponseTarget,
+        target: &ResponseTarget,
         output: &mut Self::Output,
     ) -> Option<CallFuture> {
         match output {
-            Ok(Answered::Whole(answer)) if answer.is_plain() => {
-                let message = Piece(std::mem::take(&mut answer.body));
-                batch.answer(reply, &Ok(MessageResponse { metadata: &NO_METADATA, message, trailers: None }));
+            Ok(HandlerResponse::Complete(response)) if response.is_plain() => {
+                let message = Piece(std::mem::take(&mut response.body));
+                batch.respond(
+                    target,
+                    &Ok(MessageResponse { metadata: &NO_METADATA, message, trailers: None }),
+                );
                 None
             }
-            Ok(Answered::Whole(answer)) => {
-                batch.respond_raw(reply, answer);
+            Ok(HandlerResponse::Complete(response)) => {
+                batch.respond_raw(target, response);
                 None
             }
-            _ => Self::respond(batch.connection, reply, output),
+            _ => Self::respond(batch.connection, target, output),
         }
     }
 
     fn respond(
         connection: &Arc<Connection>,
-        reply: &ResponseTarget,
+        target: &ResponseTarget,
         output: &mut Self::Output,
     ) -> Option<CallFuture> {
         match std::mem::replace(output, Err(Status::internal("the response was already sent"))) {
-            Ok(Answered::Whole(answer)) => {
+            Ok(HandlerResponse::Complete(response)) => {
                 let mut state = connection.lock();
-                respond::send_raw(&mut state, reply, &answer);
+                respond::send_raw(&mut state, target, &response);
                 state.notify_driver();
                 None
             }
-            Ok(Answered::Started(started)) => {
-                let (connection, reply) = (Arc::clone(connection), *reply);
+            Ok(HandlerResponse::Started(started)) => {
+                let (connection, target) = (Arc::clone(connection), *target);
                 Some(Box::pin(async move {
                     let (head, pieces) = *started;
-                    send_stream(&connection, &reply, &head, pieces).await;
+                    send_stream(&connection, &target, &head, pieces).await;
                 }))
             }
             Err(status) => {
-                reset(connection, reply, &status);
+                reset(connection, target, &status);
                 None
             }
         }
@@ -203,49 +209,49 @@ impl<H: RawHandler> Codec for Raw<H> {
 /// Sends a response whose body is not complete, until its end.
 async fn send_stream<B: OutgoingBody>(
     connection: &Arc<Connection>,
-    reply: &ResponseTarget,
+    target: &ResponseTarget,
     head: &Parts,
     pieces: Pieces<B>,
 ) {
-    let Some(measure) = send_head(connection, reply, head) else { return };
+    let Some(measure) = send_headers(connection, target, head) else { return };
     let mut sender =
-        SendLoop::new(Arc::clone(connection), reply.key, pieces, Outgoing::default(), false, measure);
+        SendLoop::new(Arc::clone(connection), target.key, pieces, Outgoing::default(), false, measure);
     match poll_fn(|cx| sender.poll_send(cx)).await {
         SendOutcome::Done => {
             let trailers = sender.into_source().trailers;
             let code = trailers.code(head.status.as_u16(), &head.headers);
             let mut state = connection.lock();
             if matches!(trailers, Trailers::None)
-                && let Some((slot, http2, _)) = state.parts(reply.key)
+                && let Some((slot, http2, _)) = state.parts(target.key)
                 && !slot.send_closed
             {
                 // Fails only if the stream has ended, which its slot learns separately.
-                let _ = http2.send_data(reply.stream, [Bytes::new()], true);
+                let _ = http2.send_data(target.stream, [Bytes::new()], true);
             }
-            respond::end_raw(&mut state, reply, &trailers, code);
+            respond::end_raw(&mut state, target, &trailers, code);
             state.notify_driver();
         }
-        SendOutcome::Failed(status) => reset(connection, reply, &status),
-        SendOutcome::Gone => {}
+        SendOutcome::Failed(status) => reset(connection, target, &status),
+        SendOutcome::StreamClosed => {}
     }
 }
 
 /// Sends response headers before the body. Returns the call's measure, unless the call has failed.
-fn send_head(connection: &Connection, reply: &ResponseTarget, head: &Parts) -> Option<CallMeasure> {
+fn send_headers(connection: &Connection, target: &ResponseTarget, head: &Parts) -> Option<CallMeasure> {
     let mut state = connection.lock();
-    let is_sent = respond::send_raw_head(&mut state, reply, head.status, &head.headers, false);
+    let is_sent = respond::send_raw_headers(&mut state, target, head.status, &head.headers, false);
     state.notify_driver();
-    is_sent.then(|| state.slot(reply.key).and_then(|slot| slot.measure().cloned()).unwrap_or_default())
+    is_sent.then(|| state.slot(target.key).and_then(|slot| slot.measure().cloned()).unwrap_or_default())
 }
 
 /// Resets the stream after the response body failed, so the client cannot mistake it for complete.
 #[cold]
-fn reset(connection: &Connection, reply: &ResponseTarget, status: &Status) {
+fn reset(connection: &Connection, target: &ResponseTarget, status: &Status) {
     tracing::debug!(peer = &*connection.peer, %status, "the response body failed");
     let mut state = connection.lock();
-    state.http2.reset(reply.stream, ErrorCode::InternalError);
-    state.note_failed(reply.key);
-    respond::finish(&mut state, reply, Code::Internal);
+    state.http2.reset(target.stream, ErrorCode::InternalError);
+    state.note_failed(target.key);
+    respond::finish(&mut state, target, Code::Internal);
     state.notify_driver();
 }
 
@@ -253,7 +259,7 @@ fn reset(connection: &Connection, reply: &ResponseTarget, status: &Status) {
 struct RawCalls<H: RawHandler>(Arc<Raw<H>>);
 
 impl<H: RawHandler> RunCalls for RawCalls<H> {
-    fn read_head(&self, head: &RawHead<'_>) -> Option<HeadRead> {
+    fn read_head(&self, head: &RawHead<'_>) -> Option<DerivedData> {
         Some(Box::new(self.0.0.read_head(head)))
     }
 
@@ -262,12 +268,12 @@ impl<H: RawHandler> RunCalls for RawCalls<H> {
     }
 
     fn start(&self, call: StartedCall) -> CallFuture {
-        let StartedCall { connection, route, reply, measure } = call;
+        let StartedCall { connection, route, target, measure } = call;
         let codec = Arc::clone(&self.0);
         Box::pin(async move {
-            let gathers = route.raw.as_ref().is_some_and(|head| head.gathers);
-            let reader = RawReader::of_request(Arc::clone(&connection), reply.key, gathers, measure);
-            codec.run(&connection, &reply, &route, RawBody::reader(Box::new(reader))).await;
+            let gathers = route.raw.as_ref().is_some_and(|raw| raw.gathers);
+            let reader = RawReader::of_request(Arc::clone(&connection), target.key, gathers, measure);
+            codec.run(&connection, &target, &route, RawBody::reader(Box::new(reader))).await;
         })
     }
 }

@@ -41,25 +41,28 @@ pub(super) trait Codec: Send + Sync + 'static {
     fn deferred(
         self: &Arc<Self>,
         connection: &Arc<Connection>,
-        reply: ResponseTarget,
+        target: ResponseTarget,
         route: &Arc<Route>,
         request: Vec<u8>,
     ) -> CallFuture;
 
     /// Responds to a call of `batch`. Returns a future for the rest of an incomplete response.
-    fn answer(batch: &mut Batch<'_>, reply: &ResponseTarget, output: &mut Self::Output)
-    -> Option<CallFuture>;
+    fn respond_in_batch(
+        batch: &mut Batch<'_>,
+        target: &ResponseTarget,
+        output: &mut Self::Output,
+    ) -> Option<CallFuture>;
 
-    /// Like [`answer`](Self::answer), for a call that runs in a task.
+    /// Like [`respond_in_batch`](Self::respond_in_batch), for a call that runs in a task.
     fn respond(
         connection: &Arc<Connection>,
-        reply: &ResponseTarget,
+        target: &ResponseTarget,
         output: &mut Self::Output,
     ) -> Option<CallFuture>;
 }
 
 /// Memory for a handler's future, shared by all calls of a batch whose handlers complete at once.
-type Place<C> = Pin<Box<Option<<C as Codec>::Future>>>;
+type FutureSlot<C> = Pin<Box<Option<<C as Codec>::Future>>>;
 
 /// Written in place: `Box::pin(None)` would copy uninitialized bytes.
 fn vacant<F>() -> Pin<Box<Option<F>>> {
@@ -68,43 +71,43 @@ fn vacant<F>() -> Pin<Box<Option<F>>> {
 
 /// Runs the calls of `method` at the front of `batch`.
 pub(super) fn run<C: Codec>(codec: &Arc<C>, method: &ServerMethod, batch: &mut Batch<'_>) {
-    let mut place = vacant();
-    while let Some(ReadyCall { route, reply, body }) = batch.next_of(method) {
+    let mut slot = vacant();
+    while let Some(ReadyCall { route, target, body }) = batch.next_of(method) {
         let request_len = body.len();
         if C::takes_long(&route, &body, batch.buffer) {
             let request = body.into_owned(batch.buffer);
-            let call = codec.deferred(batch.connection, reply, &route, request);
-            tokio::spawn(CallTask::new(batch.connection, reply, request_len, call));
+            let call = codec.deferred(batch.connection, target, &route, request);
+            tokio::spawn(CallTask::new(batch.connection, target, request_len, call));
             continue;
         }
         let mut output = None;
         let (buffer, has_next) = (batch.buffer, !batch.calls.as_slice().is_empty());
         let start = || codec.start(&route, body, buffer);
-        let (watch, place_of_call) = (&mut batch.watch, &mut place);
-        let attempt = || attempt::<C>(&route, start, place_of_call, watch, has_next, &mut output);
+        let (watch, slot_of_call) = (&mut batch.watch, &mut slot);
+        let attempt = || attempt::<C>(&route, start, slot_of_call, watch, has_next, &mut output);
         match (catch_unwind(AssertUnwindSafe(attempt)), &mut output) {
             (Ok(Ok(())), Some(output)) => {
-                if let Some(rest) = C::answer(batch, &reply, output) {
-                    tokio::spawn(CallTask::new(batch.connection, reply, request_len, rest));
+                if let Some(rest) = C::respond_in_batch(batch, &target, output) {
+                    tokio::spawn(CallTask::new(batch.connection, target, request_len, rest));
                 }
             }
             (Ok(Ok(())), None) => {
-                let running = std::mem::replace(&mut place, vacant());
-                let call = wait::<C>(Arc::clone(batch.connection), reply, route, running);
-                tokio::spawn(CallTask::new(batch.connection, reply, request_len, Box::pin(call)));
+                let running = std::mem::replace(&mut slot, vacant());
+                let call = wait::<C>(Arc::clone(batch.connection), target, route, running);
+                tokio::spawn(CallTask::new(batch.connection, target, request_len, Box::pin(call)));
             }
             (Ok(Err(status)), _) => {
-                respond::send_status(&mut batch.connection.lock(), &reply, &status);
+                respond::send_status(&mut batch.connection.lock(), &target, &status);
             }
             (Err(_), _) => {
-                place.set(None);
-                respond::send_status(&mut batch.connection.lock(), &reply, &Status::panicked());
+                slot.set(None);
+                respond::send_status(&mut batch.connection.lock(), &target, &Status::panicked());
             }
         }
     }
 }
 
-/// Runs one call as far as possible at once, to its `output` or to a pending future in `place`.
+/// Runs one call as far as possible at once, to its `output` or to a pending future in `slot`.
 ///
 /// # Errors
 /// Returns the status that ends the call if its request is invalid.
@@ -112,25 +115,25 @@ pub(super) fn run<C: Codec>(codec: &Arc<C>, method: &ServerMethod, batch: &mut B
 fn attempt<C: Codec>(
     route: &Route,
     start: impl FnOnce() -> Result<C::Future, Status>,
-    place: &mut Place<C>,
+    slot: &mut FutureSlot<C>,
     watch: &mut Stopwatch,
     has_next: bool,
     output: &mut Option<C::Output>,
 ) -> Result<(), Status> {
     let cost = C::cost(route);
     cost.begin(watch);
-    place.set(Some(start()?));
+    slot.set(Some(start()?));
     if !cost.is_quick() {
         return Ok(());
     }
     // The waker does nothing: the task of a pending handler polls again with its own.
     let mut cx = Context::from_waker(Waker::noop());
-    if let Some(future) = place.as_mut().as_pin_mut()
+    if let Some(future) = slot.as_mut().as_pin_mut()
         && let Poll::Ready(ready) = future.poll(&mut cx)
     {
         // Handed over in place, because outputs are large.
         *output = Some(ready);
-        place.set(None);
+        slot.set(None);
     }
     if has_next {
         cost.note_before_next(watch);
@@ -143,9 +146,9 @@ fn attempt<C: Codec>(
 /// Runs a handler that is pending or not yet polled, responds, and records the time of its polls.
 async fn wait<C: Codec>(
     connection: Arc<Connection>,
-    reply: ResponseTarget,
+    target: ResponseTarget,
     route: Arc<Route>,
-    mut running: Place<C>,
+    mut running: FutureSlot<C>,
 ) {
     let mut output = poll_fn(|cx| {
         let Some(future) = running.as_mut().as_pin_mut() else { return Poll::Pending };
@@ -156,7 +159,7 @@ async fn wait<C: Codec>(
     })
     .await;
     drop(running);
-    if let Some(rest) = C::respond(&connection, &reply, &mut output) {
+    if let Some(rest) = C::respond(&connection, &target, &mut output) {
         rest.await;
     }
 }

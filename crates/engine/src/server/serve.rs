@@ -182,13 +182,13 @@ impl ServerConfig {
 
     fn acceptor(self, router: Arc<dyn Router>) -> Acceptor {
         // gRFC A8: a server sends PINGs with or without calls.
-        let asks = |keepalive: Keepalive| keepalive.at_least(Duration::ZERO).without_calls(true);
-        let keepalive = self.keepalive.map(asks);
+        let effective = |keepalive: Keepalive| keepalive.at_least(Duration::ZERO).without_calls(true);
+        let keepalive = self.keepalive.map(effective);
         let limits = ConnectionLimits {
             max: self.max_connections,
             max_per_address: self.max_connections_per_address,
             memory_max: self.max_memory.unwrap_or_else(memory::default_max),
-            held_max: self.http2.buffer_budget,
+            buffer_budget: self.http2.buffer_budget,
             times: Times {
                 idle_max: self.max_connection_idle,
                 age_max: self.max_connection_age,
@@ -196,7 +196,7 @@ impl ServerConfig {
                 keepalive: keepalive.unwrap_or(KEEPALIVE_DEFAULT),
                 header: self.header_timeout,
                 request: self.request_timeout,
-                reply: self.reply_timeout,
+                response: self.reply_timeout,
             },
         };
         Acceptor {
@@ -209,9 +209,9 @@ impl ServerConfig {
             connections: Connections::new(limits, self.draining),
             measure: ServerMeasure::new(&self.measure),
             #[cfg(feature = "tls")]
-            tells_connection: self.connection_info.unwrap_or(self.tls.is_some()),
+            passes_connection_info: self.connection_info.unwrap_or(self.tls.is_some()),
             #[cfg(not(feature = "tls"))]
-            tells_connection: self.connection_info.unwrap_or(false),
+            passes_connection_info: self.connection_info.unwrap_or(false),
             #[cfg(feature = "tls")]
             tls: self.tls.map(|tls| Secure::new(tls, self.fallback.is_some())),
             header_timeout: self.header_timeout,

@@ -10,7 +10,7 @@ use thalweg_http2::ErrorCode;
 use super::deadline::{self, Deadline};
 use super::dispatch::CallFuture;
 use super::respond::{self, ResponseTarget};
-use crate::connection::{Connection, End, Slot, look};
+use crate::connection::{Connection, End, Slot, poll_with_waker};
 use crate::measure;
 use crate::status::Status;
 
@@ -19,7 +19,7 @@ use crate::status::Status;
 /// When the client cancels, the handler's future is dropped.
 pub(super) struct CallTask {
     connection: Arc<Connection>,
-    reply: ResponseTarget,
+    target: ResponseTarget,
     /// `None` once it has ended.
     future: Option<CallFuture>,
     deadline: Deadline,
@@ -40,56 +40,56 @@ impl CallTask {
     /// Runs `future` for a call whose request has `request_len` bytes.
     pub(super) fn new(
         connection: &Arc<Connection>,
-        reply: ResponseTarget,
+        target: ResponseTarget,
         request_len: usize,
         future: CallFuture,
     ) -> Self {
-        Self::hold(Arc::clone(connection), reply, request_len, Some(future))
+        Self::hold(Arc::clone(connection), target, request_len, Some(future))
     }
 
     /// Runs a call whose handler is called by `start`, which may panic.
     pub(super) fn started(
         connection: Arc<Connection>,
-        reply: ResponseTarget,
+        target: ResponseTarget,
         start: impl FnOnce() -> CallFuture,
     ) -> Self {
         let future = catch_unwind(AssertUnwindSafe(start)).ok();
-        Self::hold(connection, reply, 0, future)
+        Self::hold(connection, target, 0, future)
     }
 
     fn hold(
         connection: Arc<Connection>,
-        reply: ResponseTarget,
+        target: ResponseTarget,
         request_len: usize,
         future: Option<CallFuture>,
     ) -> Self {
         let mut state = connection.lock();
         let mut deadline = None;
-        if let Some(call) = state.slot(reply.key).and_then(Slot::server) {
+        if let Some(call) = state.slot(target.key).and_then(Slot::server) {
             call.task_running = true;
-            call.hold(request_len);
+            call.add_buffered(request_len);
             deadline = call.deadline;
             state.note_growth(request_len);
         }
         drop(state);
-        Self { connection, reply, future, deadline: Deadline::at(deadline), is_waiting: false }
+        Self { connection, target, future, deadline: Deadline::at(deadline), is_waiting: false }
     }
 
     /// Registers the task to be woken when the client cancels, or when there is room.
     fn next(&self, cx: &Context<'_>) -> Next {
-        look(cx, |sleeper| {
+        poll_with_waker(cx, |task| {
             let mut state = self.connection.lock();
-            let Some(slot) = state.slot(self.reply.key) else { return Ok(Next::Cancelled) };
+            let Some(slot) = state.slot(self.target.key) else { return Ok(Next::Cancelled) };
             if matches!(slot.end, Some(End::Lost { .. })) {
                 return Ok(Next::Cancelled);
             }
             if let Some(call) = slot.server() {
-                sleeper.keep_in(&mut call.task)?;
+                task.store_waker_in(&mut call.task)?;
             }
-            if state.may_go_on(self.reply.key) {
+            if state.may_run(self.target.key) {
                 return Ok(Next::Runs);
             }
-            state.wait_for_room(self.reply.key);
+            state.wait_for_room(self.target.key);
             Ok(Next::Waits)
         })
     }
@@ -119,7 +119,7 @@ impl Future for CallTask {
             }
             Next::Waits => {
                 this.is_waiting = true;
-                let too_late = |()| Err(Status::too_late("the response waited for memory"));
+                let too_late = |()| Err(Status::deadline_exceeded_at("the response waited for memory"));
                 this.deadline.poll(cx).map(too_late)
             }
             Next::Runs => {
@@ -137,9 +137,9 @@ impl Future for CallTask {
                 Poll::Ready(())
             }
             Poll::Ready(Err(status)) => {
-                measure::ending_with(&status, this.future.take());
+                measure::drop_with_status(&status, this.future.take());
                 let mut state = this.connection.lock();
-                respond::end_with(&mut state, &this.reply, &status);
+                respond::end_with(&mut state, &this.target, &status);
                 state.notify_driver();
                 Poll::Ready(())
             }
@@ -155,7 +155,7 @@ impl Drop for CallTask {
             self.admit_next();
         }
         let mut state = self.connection.lock();
-        let Some(slot) = state.remove(self.reply.key) else { return };
+        let Some(slot) = state.remove(self.target.key) else { return };
         if !matches!(slot.end, Some(End::Lost { .. })) {
             if !slot.is_over() {
                 state.failed.cut_off();

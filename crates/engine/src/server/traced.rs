@@ -49,15 +49,15 @@ where
         let trace = EndSpanOnDrop(self.begin(head));
         let request = request.decompressed(|wire, plain| trace.0.received(plain, wire));
         let started = trace.run(|| self.handler.start(head, request));
-        let future = started.inspect_err(|status| trace.0.answered(Err(status)))?;
+        let future = started.inspect_err(|status| trace.0.note_outcome(Err(status)))?;
         Ok(TracedFuture { future: Some(future), trace: Some(trace) })
     }
 
-    fn answer(output: &Self::Output) -> Result<MessageResponse<'_, impl Encode>, Status> {
+    fn response(output: &Self::Output) -> Result<MessageResponse<'_, impl Encode>, Status> {
         let trace = &output.trace.0;
-        let answer = H::answer(&output.output);
-        trace.answered(answer.as_ref().map(|_| ()));
-        Ok(answer?.map(|message| TracedMessage::new(message, trace)))
+        let response = H::response(&output.output);
+        trace.note_outcome(response.as_ref().map(|_| ()));
+        Ok(response?.map(|message| TracedMessage::new(message, trace)))
     }
 }
 
@@ -81,7 +81,7 @@ impl EndSpanOnDrop {
         let outcome = catch_unwind(AssertUnwindSafe(run));
         drop(current);
         outcome.unwrap_or_else(|panic| {
-            self.0.answered(Err(&Status::panicked()));
+            self.0.note_outcome(Err(&Status::panicked()));
             resume_unwind(panic)
         })
     }

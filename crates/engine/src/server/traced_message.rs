@@ -37,7 +37,7 @@ impl<M: Encode> Encode for TracedMessage<'_, M> {
     fn note_encoded(&self, outcome: Result<usize, &Status>) {
         match outcome {
             Ok(wire) => self.trace.sent(self.message.encoded_len(), wire),
-            Err(status) => self.trace.answered(Err(status)),
+            Err(status) => self.trace.note_outcome(Err(status)),
         }
     }
 }

@@ -14,7 +14,7 @@ use super::dispatch::{Batch, Body, CallFuture, Handler, Route, RunCalls, ServerM
 use super::exchange::{self, LocalFuture, LocalResponse};
 use super::respond::{self, MessageResponse, ResponseTarget};
 use super::runner::{self, Codec};
-use crate::connection::{Connection, Outgoing, Reader};
+use crate::connection::{Connection, DecompressionReader, Outgoing};
 use crate::encode::Encode;
 use crate::grpc::codec::{Envelope, Wire};
 use crate::grpc::compression::Encoding;
@@ -39,7 +39,7 @@ pub trait UnaryHandler: Send + Sync + 'static {
     ///
     /// # Errors
     /// Returns the status that ends the call.
-    fn answer(output: &Self::Output) -> Result<MessageResponse<'_, impl Encode>, Status>;
+    fn response(output: &Self::Output) -> Result<MessageResponse<'_, impl Encode>, Status>;
 }
 
 impl Handler {
@@ -71,32 +71,36 @@ impl<H: UnaryHandler> Codec for Unary<H> {
     fn deferred(
         self: &Arc<Self>,
         connection: &Arc<Connection>,
-        reply: ResponseTarget,
+        target: ResponseTarget,
         route: &Arc<Route>,
         request: Vec<u8>,
     ) -> CallFuture {
         let (codec, route, connection) = (Arc::clone(self), Arc::clone(route), Arc::clone(connection));
         let deferred_at = Instant::now();
         Box::pin(async move {
-            match codec.read_and_run(&connection, &reply, &route, request, deferred_at).await {
-                Ok(output) => respond::answer(&connection, &reply, &H::answer(&output)),
-                Err(status) => respond::fail(&connection, &reply, &status),
+            match codec.read_and_run(&connection, &target, &route, request, deferred_at).await {
+                Ok(output) => respond::send(&connection, &target, &H::response(&output)),
+                Err(status) => respond::fail(&connection, &target, &status),
             }
         })
     }
 
     #[inline]
-    fn answer(batch: &mut Batch<'_>, reply: &ResponseTarget, output: &mut H::Output) -> Option<CallFuture> {
-        batch.answer(reply, &H::answer(output));
+    fn respond_in_batch(
+        batch: &mut Batch<'_>,
+        target: &ResponseTarget,
+        output: &mut H::Output,
+    ) -> Option<CallFuture> {
+        batch.respond(target, &H::response(output));
         None
     }
 
     fn respond(
         connection: &Arc<Connection>,
-        reply: &ResponseTarget,
+        target: &ResponseTarget,
         output: &mut H::Output,
     ) -> Option<CallFuture> {
-        respond::answer(connection, reply, &H::answer(output));
+        respond::send(connection, target, &H::response(output));
         None
     }
 }
@@ -109,7 +113,7 @@ impl<H: UnaryHandler> Unary<H> {
     async fn read_and_run(
         &self,
         connection: &Connection,
-        reply: &ResponseTarget,
+        target: &ResponseTarget,
         route: &Route,
         wire: Vec<u8>,
         deferred_at: Instant,
@@ -120,11 +124,11 @@ impl<H: UnaryHandler> Unary<H> {
         // decoded, even if four permits are held on a single-threaded runtime.
         let decoding = connection.decoding.acquire().await;
         tokio::task::yield_now().await;
-        let mut reader = Reader::default();
-        poll_fn(|cx| connection.decompression.poll_may(&mut reader, cx)).await;
+        let mut reader = DecompressionReader::default();
+        poll_fn(|cx| connection.decompression.poll_turn(&mut reader, cx)).await;
         let decompressed_len = Cell::new(0);
-        let request =
-            Envelope::new(Wire::Gathered(wire), route.head.encoding, size_max).telling(&decompressed_len);
+        let request = Envelope::new(Wire::Gathered(wire), route.head.encoding, size_max)
+            .with_decompressed_len(&decompressed_len);
         let shortened;
         let head = match route.head.timeout {
             None => &route.head,
@@ -142,7 +146,7 @@ impl<H: UnaryHandler> Unary<H> {
         let call = call?;
         if decompressed_len.get() > wire_len {
             // The request was compressed: the handler holds more than was received.
-            connection.hold_more(reply.key, decompressed_len.get() - wire_len);
+            connection.add_request_bytes(target.key, decompressed_len.get() - wire_len);
         }
         // Not recorded, because the time of decoding says nothing about the handler.
         Ok(call.await)
@@ -164,7 +168,7 @@ impl<H: UnaryHandler> Future for Local<H> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
         let output = ready!(this.future.poll(cx));
-        Poll::Ready(LocalResponse::of(H::answer(&output), this.outgoing))
+        Poll::Ready(LocalResponse::of(H::response(&output), this.outgoing))
     }
 }
 

@@ -20,13 +20,13 @@ pub(super) const BLOCK_LEN: usize = 16 * (16 * 1024 + 64) + 3 * 1024;
 
 /// Memory of one connection's buffers, in bytes, for enforcing a limit on the total.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Held {
+pub(crate) struct BufferMemory {
     bytes: Arc<AtomicUsize>,
     /// The budget that the memory is charged to.
     budget: Option<Arc<MemoryBudget>>,
 }
 
-impl Held {
+impl BufferMemory {
     pub(crate) fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
     }
@@ -39,7 +39,7 @@ impl Held {
     /// Sets the current memory, in bytes.
     pub(crate) fn note(&self, bytes: usize) {
         let before = self.bytes.swap(bytes, Ordering::Relaxed);
-        let of = |requests| memory_budget::Held { requests, responses: 0 }.charged();
+        let of = |requests| memory_budget::BufferedBytes { requests, responses: 0 }.charged();
         if let Some(budget) = &self.budget
             && of(before) != of(bytes)
             && let Some(waker) = budget.charge(&mut of(before), of(bytes))
@@ -50,7 +50,7 @@ impl Held {
 }
 
 #[cfg(feature = "testing")]
-impl From<Arc<AtomicUsize>> for Held {
+impl From<Arc<AtomicUsize>> for BufferMemory {
     fn from(bytes: Arc<AtomicUsize>) -> Self {
         Self { bytes, budget: None }
     }
@@ -83,14 +83,14 @@ impl Buffer {
         self.filled.start += n;
         debug_assert!(self.filled.start <= self.filled.end, "consumed more bytes than there were");
         if self.is_empty() {
-            self.give_back();
+            self.release_block();
         }
     }
 
-    /// Returns space for at least `wanted` bytes behind the existing ones.
-    pub(super) fn space(&mut self, wanted: usize) -> &mut [u8] {
-        if self.block.len() - self.filled.end < wanted {
-            self.make_space(wanted);
+    /// Returns space for at least `len_min` bytes behind the existing ones.
+    pub(super) fn space(&mut self, len_min: usize) -> &mut [u8] {
+        if self.block.len() - self.filled.end < len_min {
+            self.make_space(len_min);
         }
         &mut self.block[self.filled.end..]
     }
@@ -101,12 +101,12 @@ impl Buffer {
         debug_assert!(self.filled.end <= self.block.len(), "filled more bytes than there was space");
     }
 
-    fn make_space(&mut self, wanted: usize) {
+    fn make_space(&mut self, len_min: usize) {
         let kept = self.len();
-        if self.block.len() >= kept + wanted {
+        if self.block.len() >= kept + len_min {
             self.block.copy_within(self.filled.clone(), 0);
         } else {
-            let block = take_block(kept + wanted);
+            let block = take_block(kept + len_min);
             let former = std::mem::replace(&mut self.block, block);
             self.block[..kept].copy_from_slice(&former[self.filled.clone()]);
             keep_block(former);
@@ -115,7 +115,7 @@ impl Buffer {
     }
 
     /// Moves the remaining bytes to a block of their size: it may take long until the rest arrives.
-    pub(super) fn rest(&mut self) {
+    pub(super) fn shrink(&mut self) {
         if self.block.len() < BLOCK_LEN {
             return;
         }
@@ -124,7 +124,7 @@ impl Buffer {
         keep_block(std::mem::replace(&mut self.block, kept));
     }
 
-    fn give_back(&mut self) {
+    fn release_block(&mut self) {
         self.filled = 0..0;
         keep_block(std::mem::take(&mut self.block));
     }
@@ -135,19 +135,19 @@ const KEPT_MAX: usize = 2;
 
 thread_local! {
     static KEPT: Cell<[Option<Box<[u8]>>; KEPT_MAX]> = const { Cell::new([None, None]) };
-    static SCRATCH: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+    static RECORD_BUFFER: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
-fn take_block(wanted: usize) -> Box<[u8]> {
+fn take_block(len_min: usize) -> Box<[u8]> {
     let kept = || {
         let mut kept = KEPT.try_with(Cell::take).ok()?;
         let block = kept.iter_mut().find_map(Option::take);
         KEPT.set(kept);
         block
     };
-    match if wanted <= BLOCK_LEN { kept() } else { None } {
+    match if len_min <= BLOCK_LEN { kept() } else { None } {
         Some(block) => block,
-        None => vec![0; wanted.max(BLOCK_LEN)].into_boxed_slice(),
+        None => vec![0; len_min.max(BLOCK_LEN)].into_boxed_slice(),
     }
 }
 
@@ -159,19 +159,19 @@ fn keep_block(block: Box<[u8]>) {
     // During a thread's shutdown the thread-local may be gone. Then the block is freed.
     let _ = KEPT.try_with(|cell| {
         let mut kept = cell.take();
-        if let Some(place) = kept.iter_mut().find(|place| place.is_none()) {
-            *place = Some(block);
+        if let Some(slot) = kept.iter_mut().find(|slot| slot.is_none()) {
+            *slot = Some(block);
         }
         cell.set(kept);
     });
 }
 
-/// Lends the thread's scratch buffer, which combines small parts into one record.
-pub(super) fn with_scratch<T>(work: impl FnOnce(&mut Vec<u8>) -> T) -> T {
-    let mut scratch = SCRATCH.try_with(Cell::take).unwrap_or_default();
-    scratch.clear();
-    let outcome = work(&mut scratch);
-    let _ = SCRATCH.try_with(|cell| cell.set(scratch));
+/// Lends the thread's record buffer, which combines small parts into one record.
+pub(super) fn with_record_buffer<T>(work: impl FnOnce(&mut Vec<u8>) -> T) -> T {
+    let mut record = RECORD_BUFFER.try_with(Cell::take).unwrap_or_default();
+    record.clear();
+    let outcome = work(&mut record);
+    let _ = RECORD_BUFFER.try_with(|cell| cell.set(record));
     outcome
 }
 
@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_appended_is_taken_in_order_whatever_the_space() {
+    fn appended_bytes_are_consumed_in_order_for_any_space() {
         let check = |appended: &[usize], taken: &[usize]| {
             let mut buffer = Buffer::default();
             let (mut written, mut read) = (0_u8, 0_u8);
@@ -195,7 +195,7 @@ mod tests {
                     read = read.wrapping_add(1);
                 }
                 buffer.consume(*take);
-                buffer.rest();
+                buffer.shrink();
             }
             assert_eq!(buffer.len(), appended.iter().sum::<usize>() - taken.iter().sum::<usize>());
         };
@@ -205,15 +205,15 @@ mod tests {
     }
 
     #[test]
-    fn what_rests_holds_what_it_has_and_no_more() {
+    fn shrunk_buffer_holds_only_its_bytes() {
         let mut buffer = Buffer::default();
         buffer.space(1)[..3].copy_from_slice(b"abc");
         buffer.extend(3);
         buffer.consume(1);
-        buffer.rest();
+        buffer.shrink();
         assert_eq!((buffer.bytes(), buffer.block.len()), (&b"bc"[..], 2));
         buffer.consume(2);
-        buffer.rest();
+        buffer.shrink();
         assert_eq!(buffer.block.len(), 0);
     }
 }

@@ -11,7 +11,7 @@ use rustls::pki_types::{CertificateDer, ServerName, TrustAnchor, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, KeyLogFile, RootCertStore, SignatureScheme};
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::buffers::Held;
+use super::buffers::BufferMemory;
 use super::error::TlsError;
 use super::explain::explain;
 use super::handshake::{self, ALPN_H2, ALPN_HTTP1, HandshakeError};
@@ -277,28 +277,28 @@ impl fmt::Debug for Config {
 }
 
 impl ClientTls {
-    /// Runs the handshake with an HTTP/2 server. `held` tracks the memory of the stream's buffers from now on.
+    /// Runs the handshake with an HTTP/2 server. `memory` tracks the memory of the stream's buffers from now on.
     pub(crate) async fn connect<IO>(
         &self,
         io: IO,
-        held: Held,
+        memory: BufferMemory,
     ) -> Result<TlsStream<IO, UnbufferedClientConnection>, HandshakeError>
     where
         IO: AsyncRead + AsyncWrite + Unpin,
     {
-        self.shake(io, held, ALPN_H2, self.0.needs_alpn).await
+        self.shake(io, memory, ALPN_H2, self.0.needs_alpn).await
     }
 
     /// Like [`connect`](Self::connect), for HTTP/1.1. ALPN is optional: HTTP/1.1-only servers often lack it.
     pub(crate) async fn connect_http1<IO>(
         &self,
         io: IO,
-        held: Held,
+        memory: BufferMemory,
     ) -> Result<TlsStream<IO, UnbufferedClientConnection>, HandshakeError>
     where
         IO: AsyncRead + AsyncWrite + Unpin,
     {
-        let outcome = self.shake(io, held, ALPN_HTTP1, false).await;
+        let outcome = self.shake(io, memory, ALPN_HTTP1, false).await;
         outcome.map_err(|error| match error {
             HandshakeError::NoAlpn { .. } => HandshakeError::Tls(
                 "the server does not speak HTTP/1.1 (protocol `http/1.1` of ALPN)".to_owned(),
@@ -310,7 +310,7 @@ impl ClientTls {
     async fn shake<IO>(
         &self,
         io: IO,
-        held: Held,
+        memory: BufferMemory,
         protocol: &[u8],
         needs_alpn: bool,
     ) -> Result<TlsStream<IO, UnbufferedClientConnection>, HandshakeError>
@@ -324,7 +324,7 @@ impl ClientTls {
         let (server, alpn) = (self.0.server.clone(), vec![protocol.to_vec()]);
         let session = UnbufferedClientConnection::new_with_alpn(config, server, alpn)
             .map_err(|error| HandshakeError::Tls(explain(&error)))?;
-        let shaking = handshake::shake(io, session, held, needs_alpn, true);
+        let shaking = handshake::shake(io, session, memory, needs_alpn, true);
         match self.0.timeout {
             Some(time) => {
                 let outcome = tokio::time::timeout(time, shaking).await;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use rustls::{AlertDescription, Error};
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::buffers::Held;
+use super::buffers::BufferMemory;
 use super::explain::explain;
 use super::session::Session;
 use super::stream::{Broken, TlsStream};
@@ -42,11 +42,11 @@ pub(crate) enum HandshakeError {
     TimedOut(Duration),
 }
 
-/// Runs the handshake over `io`. `held` tracks the memory of the stream's buffers.
+/// Runs the handshake over `io`. `memory` tracks the memory of the stream's buffers.
 pub(super) async fn shake<IO, S>(
     io: IO,
     session: S,
-    held: Held,
+    memory: BufferMemory,
     needs_alpn: bool,
     is_client: bool,
 ) -> Result<TlsStream<IO, S>, HandshakeError>
@@ -54,11 +54,11 @@ where
     IO: AsyncRead + AsyncWrite + Unpin,
     S: Session,
 {
-    let mut stream = TlsStream::new(io, session, held);
+    let mut stream = TlsStream::new(io, session, memory);
     let outcome = poll_fn(|cx| {
         let outcome = stream.poll_handshake(cx);
         if let Poll::Ready(Err(Broken::Tls(_))) = outcome {
-            stream.tell_error(cx);
+            stream.send_alert(cx);
         }
         outcome
     });
@@ -133,8 +133,8 @@ mod tests {
         let check = |first: &[u8], of_client: &str, of_server: &str| {
             let error = Error::InvalidMessage(InvalidMessage::InvalidContentType);
             for (is_client, part) in [(true, of_client), (false, of_server)] {
-                let said = not_tls(&error, first, is_client).expect("it is not TLS");
-                assert!(said.contains(part), "{first:?}: {said}");
+                let message = not_tls(&error, first, is_client).expect("it is not TLS");
+                assert!(message.contains(part), "{first:?}: {message}");
             }
         };
         check(b"HTTP/1.1 400 Bad Request\r\n", "server speaks HTTP/1", "client speaks HTTP/1");

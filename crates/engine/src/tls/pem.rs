@@ -68,7 +68,7 @@ mod tests {
         "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n";
 
     #[test]
-    fn what_is_no_certificate_is_named() {
+    fn invalid_certificate_is_named() {
         let check = |pem: &str, expected: Result<usize, &str>| match (
             certificates(pem.as_bytes(), "ca.pem"),
             expected,
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_key_is_named() {
+    fn invalid_key_is_named() {
         let check = |pem: &str, expected: Result<(), &str>| match (
             private_key(pem.as_bytes(), "key.pem"),
             expected,

@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_installed_provider_goes_before_the_built_in_one() {
+    fn installed_provider_takes_precedence() {
         let (installed, built_in) = (Arc::new(built_in().unwrap()), Arc::new(built_in().unwrap()));
         let is =
             |chosen: Result<Arc<CryptoProvider>, TlsError>, wanted| Arc::ptr_eq(&chosen.unwrap(), wanted);

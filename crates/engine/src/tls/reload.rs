@@ -45,7 +45,7 @@ struct Current<R: Recipe> {
     material: R::Material,
     config: Arc<R::Config>,
     changes: Changes,
-    looked_at: Instant,
+    checked_at: Instant,
 }
 
 impl<R: Recipe> Reloaded<R> {
@@ -53,7 +53,7 @@ impl<R: Recipe> Reloaded<R> {
         let changes = recipe.may_change();
         let material = recipe.read()?;
         let config = Arc::new(recipe.build(&material, None)?);
-        let current = Current { material, config, changes, looked_at: Instant::now() };
+        let current = Current { material, config, changes, checked_at: Instant::now() };
         Ok(Self { recipe, current: Mutex::new(current) })
     }
 
@@ -61,10 +61,10 @@ impl<R: Recipe> Reloaded<R> {
     pub(super) fn config(&self) -> Arc<R::Config> {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         let changes = self.recipe.may_change();
-        let is_due = changes.has_files && current.looked_at.elapsed() >= self.recipe.interval();
+        let is_due = changes.has_files && current.checked_at.elapsed() >= self.recipe.interval();
         if changes.version != current.changes.version || is_due {
             current.changes = changes;
-            current.looked_at = Instant::now();
+            current.checked_at = Instant::now();
             if let Err(error) = self.renew(&mut current) {
                 tracing::warn!(%error, "failed to reload certificates; the previous ones stay in use");
             }

@@ -11,7 +11,7 @@ use rustls::sign::CertifiedKey;
 use rustls::{KeyLogFile, RootCertStore, ServerConfig};
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::buffers::Held;
+use super::buffers::BufferMemory;
 use super::error::TlsError;
 use super::explain::explain;
 use super::handshake::{self, ALPN_H2, ALPN_HTTP1, HandshakeError};
@@ -287,12 +287,12 @@ impl ServerTls {
         Self { http1: Some(Arc::default()), ..self }
     }
 
-    /// Runs the handshake with a client, within the timeout. `held` tracks the memory of the stream's buffers from now
-    /// on.
+    /// Runs the handshake with a client, within the timeout. `memory` tracks the memory of the stream's buffers from
+    /// now on.
     pub(crate) async fn accept<IO>(
         &self,
         io: IO,
-        held: Held,
+        memory: BufferMemory,
     ) -> Result<(TlsStream<IO, UnbufferedServerConnection>, TlsInfo), HandshakeError>
     where
         IO: AsyncRead + AsyncWrite + Unpin,
@@ -310,7 +310,7 @@ impl ServerTls {
         let mut server_name = None;
         let needs_alpn = self.http1.is_none();
         // The name is noted while the client's first message is handled, within one poll.
-        let shaking = noting(&mut server_name, handshake::shake(io, session, held, needs_alpn, false));
+        let shaking = noting(&mut server_name, handshake::shake(io, session, memory, needs_alpn, false));
         let stream = match tokio::time::timeout(self.shared.timeout, shaking).await {
             Ok(outcome) => outcome?,
             Err(_) => return Err(HandshakeError::TimedOut(self.shared.timeout)),

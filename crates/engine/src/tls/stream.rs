@@ -8,7 +8,7 @@ use rustls::CommonState;
 use rustls::unbuffered::{ConnectionState, EncodeError, EncryptError, WriteTraffic};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::buffers::{self, BLOCK_LEN, Buffer, Held};
+use super::buffers::{self, BLOCK_LEN, Buffer, BufferMemory};
 use super::explain::explain;
 use super::session::Session;
 use crate::scheduler::yield_now;
@@ -36,7 +36,7 @@ pub(crate) struct TlsStream<IO, S> {
     /// Whether the peer has sent close_notify.
     is_ended: bool,
     /// Memory of the three buffers.
-    held: Held,
+    memory: BufferMemory,
 }
 
 /// Maximum plaintext bytes in a record (RFC 8446 §5.1).
@@ -50,7 +50,7 @@ const WRITE_BEYOND: usize = 1024;
 /// Minimum overhead of a record behind its header: a tag, and in TLS 1.3 a type.
 const SEAL_LEN: usize = 17;
 /// Space for messages of rustls's own: a key update, two tickets.
-const BESIDE: usize = 512;
+const RECORD_MARGIN: usize = 512;
 /// Maximum records decrypted for one read. A full read of the largest records has sixteen. One of records with a byte
 /// each has thousands, which take milliseconds.
 const RECORDS_AT_ONCE: usize = 64;
@@ -66,7 +66,7 @@ where
     IO: AsyncRead + AsyncWrite + Unpin,
     S: Session,
 {
-    pub(super) fn new(io: IO, session: S, held: Held) -> Self {
+    pub(super) fn new(io: IO, session: S, memory: BufferMemory) -> Self {
         Self {
             io,
             session: Box::new(session),
@@ -77,12 +77,12 @@ where
             outgoing: Buffer::default(),
             accepted: 0,
             is_ended: false,
-            held,
+            memory,
         }
     }
 
-    fn note_held(&self) {
-        self.held.note(self.incoming.block_len() + self.decrypted.block_len() + self.outgoing.block_len());
+    fn note_memory(&self) {
+        self.memory.note(self.incoming.block_len() + self.decrypted.block_len() + self.outgoing.block_len());
     }
 
     pub(super) fn session(&self) -> &CommonState {
@@ -97,7 +97,7 @@ where
     /// Runs the handshake until bytes can be written. Its last messages may wait for the first write.
     pub(super) fn poll_handshake(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Broken>> {
         let outcome = self.shake(cx);
-        self.note_held();
+        self.note_memory();
         outcome
     }
 
@@ -128,7 +128,7 @@ where
     }
 
     /// Sends rustls's alert for an error, as far as `io` accepts it at once.
-    pub(super) fn tell_error(&mut self, cx: &mut Context<'_>) {
+    pub(super) fn send_alert(&mut self, cx: &mut Context<'_>) {
         while matches!(self.step(|_, _| ()), Ok(Step::Went)) {}
         let _ = self.poll_flush_outgoing(cx);
     }
@@ -201,7 +201,7 @@ where
             }
             let status = session.process(incoming.bytes_mut());
             let mut discard = status.discard;
-            let goes_on = match status.state.inspect_err(|_| *has_failed = true)? {
+            let continues = match status.state.inspect_err(|_| *has_failed = true)? {
                 ConnectionState::ReadTraffic(mut traffic) => {
                     while let Some(record) = traffic.next_record() {
                         let record = record?;
@@ -231,7 +231,7 @@ where
                 _ => false,
             };
             incoming.consume(discard);
-            if !goes_on {
+            if !continues {
                 break;
             }
         }
@@ -257,7 +257,7 @@ where
             }
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
             Poll::Pending => {
-                self.incoming.rest();
+                self.incoming.shrink();
                 Poll::Pending
             }
         }
@@ -275,7 +275,7 @@ where
             if self.decrypted.is_empty()
                 && let Err(error) = self.decrypt(buf)
             {
-                self.tell_error(cx);
+                self.send_alert(cx);
                 return Poll::Ready(Err(io_error(&error)));
             }
             if buf.filled().len() > before || self.is_ended {
@@ -322,30 +322,30 @@ where
     fn encrypt(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         self.may_write(|traffic, outgoing| {
             let mut accepted = 0;
-            buffers::with_scratch(|scratch| {
+            buffers::with_record_buffer(|record| {
                 for slice in slices {
                     let taken = len_taken(slice.len(), accepted);
                     accepted += taken;
-                    let (whole, mut rest) = slice[..taken].split_at(taken / RECORD_LEN * RECORD_LEN);
-                    if !whole.is_empty() {
+                    let (full_records, mut rest) = slice[..taken].split_at(taken / RECORD_LEN * RECORD_LEN);
+                    if !full_records.is_empty() {
                         // Encrypted in place. The bytes before it become a record of their own: filling that up would
                         // copy more than it saves, and large messages are best read from the start of a record.
-                        seal_scratch(traffic, outgoing, scratch)?;
-                        seal(traffic, outgoing, whole)?;
+                        seal_record(traffic, outgoing, record)?;
+                        seal(traffic, outgoing, full_records)?;
                     }
                     while !rest.is_empty() {
-                        let part = rest.len().min(RECORD_LEN - scratch.len());
-                        scratch.extend_from_slice(&rest[..part]);
+                        let part = rest.len().min(RECORD_LEN - record.len());
+                        record.extend_from_slice(&rest[..part]);
                         rest = &rest[part..];
-                        if scratch.len() == RECORD_LEN {
-                            seal_scratch(traffic, outgoing, scratch)?;
+                        if record.len() == RECORD_LEN {
+                            seal_record(traffic, outgoing, record)?;
                         }
                     }
                     if taken < slice.len() || accepted >= WRITE_MAX {
                         break;
                     }
                 }
-                seal_scratch(traffic, outgoing, scratch)?;
+                seal_record(traffic, outgoing, record)?;
                 Ok(accepted)
             })
         })
@@ -413,15 +413,15 @@ fn encode(
     outgoing: &mut Buffer,
     mut write: impl FnMut(&mut [u8]) -> Result<usize, EncodeError>,
 ) -> Result<(), rustls::Error> {
-    let mut wanted = BESIDE;
+    let mut len_min = RECORD_MARGIN;
     loop {
-        match write(outgoing.space(wanted)) {
+        match write(outgoing.space(len_min)) {
             Ok(written) => {
                 outgoing.extend(written);
                 return Ok(());
             }
-            Err(EncodeError::InsufficientSize(error)) if error.required_size > wanted => {
-                wanted = error.required_size;
+            Err(EncodeError::InsufficientSize(error)) if error.required_size > len_min => {
+                len_min = error.required_size;
             }
             Err(error) => return Err(rustls::Error::General(error.to_string())),
         }
@@ -429,29 +429,29 @@ fn encode(
 }
 
 /// Encrypts the gathered bytes as one record.
-fn seal_scratch<D>(
+fn seal_record<D>(
     traffic: &mut WriteTraffic<'_, D>,
     outgoing: &mut Buffer,
-    scratch: &mut Vec<u8>,
+    record: &mut Vec<u8>,
 ) -> io::Result<()> {
-    if !scratch.is_empty() {
-        seal(traffic, outgoing, scratch)?;
-        scratch.clear();
+    if !record.is_empty() {
+        seal(traffic, outgoing, record)?;
+        record.clear();
     }
     Ok(())
 }
 
 fn seal<D>(traffic: &mut WriteTraffic<'_, D>, outgoing: &mut Buffer, plain: &[u8]) -> io::Result<()> {
     let records = plain.len().div_ceil(RECORD_LEN);
-    let mut wanted = plain.len() + records * RECORD_EXTRA + BESIDE;
+    let mut len_min = plain.len() + records * RECORD_EXTRA + RECORD_MARGIN;
     loop {
-        match traffic.encrypt(plain, outgoing.space(wanted)) {
+        match traffic.encrypt(plain, outgoing.space(len_min)) {
             Ok(written) => {
                 outgoing.extend(written);
                 return Ok(());
             }
-            Err(EncryptError::InsufficientSize(error)) if error.required_size > wanted => {
-                wanted = error.required_size;
+            Err(EncryptError::InsufficientSize(error)) if error.required_size > len_min => {
+                len_min = error.required_size;
             }
             Err(error) => return Err(invalid(format!("failed to encrypt: {error}"))),
         }
@@ -469,7 +469,7 @@ where
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let outcome = self.read(cx, buf);
-        self.note_held();
+        self.note_memory();
         outcome
     }
 }
@@ -492,7 +492,7 @@ where
             self.accepted = self.encrypt(slices)?;
         }
         let flushed = self.poll_flush_outgoing(cx);
-        self.note_held();
+        self.note_memory();
         ready!(flushed)?;
         Poll::Ready(Ok(std::mem::take(&mut self.accepted)))
     }
@@ -509,7 +509,7 @@ where
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         // rustls sends it only once. A session that failed sends nothing.
         let _ = self.may_write(|traffic, outgoing| {
-            let outcome = traffic.queue_close_notify(outgoing.space(BESIDE));
+            let outcome = traffic.queue_close_notify(outgoing.space(RECORD_MARGIN));
             outgoing.extend(outcome.unwrap_or(0));
             Ok(())
         });
@@ -541,7 +541,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_write_takes_whole_slices_or_whole_records() {
+    fn write_takes_complete_slices_or_records() {
         let check = |slices: &[usize], expected: &[usize]| {
             let mut accepted = 0;
             let taken = slices.iter().map(|len| {
@@ -559,7 +559,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_record_tells_its_length() {
+    fn length_of_next_record_is_estimated() {
         assert_eq!(plain_len(&[23, 3, 3, 0x40, 0x11, 7]), RECORD_LEN);
         assert_eq!(plain_len(&[23, 3, 3, 0x40]), 0);
         assert_eq!(plain_len(&[23, 3, 3, 0, 1]), 0);

@@ -5,11 +5,11 @@ use std::sync::atomic::AtomicUsize;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::buffers::Held;
+use super::buffers::BufferMemory;
 use super::client::ClientTlsConfig;
 use super::server::ServerTlsConfig;
 
-/// Runs the handshake with the server `host` over `io`. `held` tracks the memory of the stream's buffers, in bytes.
+/// Runs the handshake with the server `host` over `io`. `memory` tracks the memory of the stream's buffers, in bytes.
 ///
 /// # Errors
 /// The reason, as a channel reports it.
@@ -17,13 +17,13 @@ pub async fn client_stream<IO>(
     config: ClientTlsConfig,
     host: &str,
     io: IO,
-    held: &Arc<AtomicUsize>,
+    memory: &Arc<AtomicUsize>,
 ) -> Result<impl AsyncRead + AsyncWrite + Unpin + use<IO>, String>
 where
     IO: AsyncRead + AsyncWrite + Unpin,
 {
     let tls = config.prepare(host).map_err(|error| error.to_string())?;
-    tls.connect(io, Held::from(Arc::clone(held))).await.map_err(|error| error.to_string())
+    tls.connect(io, BufferMemory::from(Arc::clone(memory))).await.map_err(|error| error.to_string())
 }
 
 /// Runs the handshake with a client over `io`.
@@ -33,12 +33,12 @@ where
 pub async fn server_stream<IO>(
     config: ServerTlsConfig,
     io: IO,
-    held: &Arc<AtomicUsize>,
+    memory: &Arc<AtomicUsize>,
 ) -> Result<impl AsyncRead + AsyncWrite + Unpin + use<IO>, String>
 where
     IO: AsyncRead + AsyncWrite + Unpin,
 {
     let tls = config.prepare().map_err(|error| error.to_string())?;
-    let accepted = tls.accept(io, Held::from(Arc::clone(held))).await;
+    let accepted = tls.accept(io, BufferMemory::from(Arc::clone(memory))).await;
     accepted.map(|(stream, _)| stream).map_err(|error| error.to_string())
 }

@@ -22,8 +22,8 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::support::peer::Peer;
 use crate::support::{
-    Answered, BoxFuture, Message, Messages, NO_METADATA, Served, answer_of, client_with, request_at, routes,
-    server_config, soon,
+    BoxFuture, EchoResponse, Message, Messages, NO_METADATA, Served, client_with, request_at, response_of,
+    routes, server_config, soon,
 };
 
 const MEBIBYTE: usize = 1 << 20;
@@ -92,7 +92,7 @@ impl Sized {
 
 impl UnaryHandler for Sized {
     type Future = BoxFuture<Self::Output>;
-    type Output = Result<Answered, Status>;
+    type Output = Result<EchoResponse, Status>;
 
     fn start(&self, _: &RequestHead, mut request: Envelope<'_>) -> Result<Self::Future, Status> {
         let len = len_of(request.open()?.as_bytes());
@@ -102,12 +102,12 @@ impl UnaryHandler for Sized {
                 sleep(Duration::from_millis(1)).await;
             }
             let message = Tracked::message(len, &live);
-            Ok(Answered { metadata: HeaderMap::new(), message, trailers: None })
+            Ok(EchoResponse { metadata: HeaderMap::new(), message, trailers: None })
         }))
     }
 
-    fn answer(output: &Self::Output) -> Result<MessageResponse<'_, impl Encode>, Status> {
-        answer_of(output)
+    fn response(output: &Self::Output) -> Result<MessageResponse<'_, impl Encode>, Status> {
+        response_of(output)
     }
 }
 
@@ -117,7 +117,7 @@ impl StreamingHandler for Sized {
         Box::pin(async move {
             let order = Messages(call.requests()).message().await.expect("an order").expect("an order");
             let len = len_of(&order.0);
-            call.answer_stream(&NO_METADATA, Again { live, len }, None).await;
+            call.respond_stream(&NO_METADATA, Again { live, len }, None).await;
         })
     }
 }
@@ -185,7 +185,7 @@ fn open(peer: &mut Peer) {
 /// A connection buffers responses up to its budget and one more, and one more each after 1 s and 3 s without progress.
 /// This holds for handlers that complete at once or later. Responses are sent in order.
 #[tokio::test(start_paused = true)]
-async fn connection_holds_what_its_budget_permits() {
+async fn connection_buffers_up_to_its_budget() {
     for method in ["AtOnce", "Later"] {
         let served = SizedServer::new(|config| config.http2.buffer_budget = 4 * MEBIBYTE);
         let mut peer = served.calls(method, MEBIBYTE, 100).await;
@@ -227,7 +227,7 @@ async fn streams_of_a_connection_share_its_budget() {
 
 /// A client may open the window of its last call only.
 #[tokio::test(start_paused = true)]
-async fn response_that_alone_is_wanted_comes() {
+async fn response_with_open_window_arrives_beyond_the_budget() {
     for method in ["AtOnce", "Later"] {
         let served = SizedServer::new(|config| config.http2.buffer_budget = 2 * MEBIBYTE);
         let mut peer = served.served.peer().await;
@@ -253,7 +253,7 @@ async fn response_that_alone_is_wanted_comes() {
 
 /// All connections together buffer at most the server's budget and its reserve.
 #[tokio::test(start_paused = true)]
-async fn all_connections_hold_what_the_budget_permits() {
+async fn all_connections_buffer_up_to_server_budget() {
     for method in ["AtOnce", "Later"] {
         let served = SizedServer::new(|config| config.max_memory = Some(8 * MEBIBYTE));
         let mut peers = Vec::new();
@@ -269,7 +269,7 @@ async fn all_connections_hold_what_the_budget_permits() {
 /// A client that reads gets its responses within a second, although other clients do not read. Their responses make
 /// room for one another.
 #[tokio::test(start_paused = true)]
-async fn small_calls_go_on_beside_those_who_take_nothing() {
+async fn small_calls_continue_next_to_stalled_peers() {
     let served = SizedServer::new(|config| config.max_memory = Some(8 * MEBIBYTE));
     let mut honest = served.calls("Later", 10, 1).await;
     while !soon(honest.next()).await.expect("a frame").end_stream {}
@@ -278,11 +278,11 @@ async fn small_calls_go_on_beside_those_who_take_nothing() {
         hoarders.push(served.calls("Later", MEBIBYTE, 1).await);
     }
     for stream in streams().skip(1).take(200) {
-        let asked = Instant::now();
+        let started_at = Instant::now();
         call(&mut honest, stream, "Later", 10);
         honest.send().await;
         while !soon(honest.next()).await.expect("a frame").end_stream {}
-        assert!(asked.elapsed() < Duration::from_secs(1), "{:?}", asked.elapsed());
+        assert!(started_at.elapsed() < Duration::from_secs(1), "{:?}", started_at.elapsed());
         sleep(Duration::from_millis(20)).await;
     }
     let mut closed = 0;
@@ -352,12 +352,12 @@ async fn reset_after(method: &str, len: u32, period: u64) -> Option<u64> {
         call(&mut peer, stream, method, MEBIBYTE);
     }
     peer.send().await;
-    let began = Instant::now();
-    while began.elapsed() < Duration::from_secs(1200) {
+    let started_at = Instant::now();
+    while started_at.elapsed() < Duration::from_secs(1200) {
         let reset = timeout(Duration::from_secs(period), peer.next_of(Kind::RstStream)).await;
         if let Ok(reset) = reset {
             assert_eq!(reset.code(), ErrorCode::Cancel);
-            return Some(began.elapsed().as_secs());
+            return Some(started_at.elapsed().as_secs());
         }
         for stream in streams().take(3) {
             peer.frame(Kind::WindowUpdate, Flags::NONE, stream, &len.to_be_bytes());
@@ -369,7 +369,7 @@ async fn reset_after(method: &str, len: u32, period: u64) -> Option<u64> {
 
 /// An occasional byte does not restart the time limit; a KiB per second suffices.
 #[tokio::test(start_paused = true)]
-async fn streams_have_a_least_rate() {
+async fn streams_below_minimum_rate_are_ended() {
     for method in ["AtOnce", "Again"] {
         let trickled = reset_after(method, 1, 10).await.expect("it is reset");
         assert!((60..75).contains(&trickled), "{method}: after {trickled} s");
@@ -392,9 +392,9 @@ async fn three_calls_share_a_window() -> Peer {
 
 /// A connection whose own window opens slowly is closed too, although its streams' windows are open.
 #[tokio::test(start_paused = true)]
-async fn connections_have_a_least_rate() {
+async fn connections_below_minimum_rate_are_closed() {
     let mut peer = three_calls_share_a_window().await;
-    let began = Instant::now();
+    let started_at = Instant::now();
     let goaway = loop {
         match timeout(Duration::from_secs(10), peer.next_of(Kind::GoAway)).await {
             Ok(goaway) => break goaway,
@@ -402,23 +402,23 @@ async fn connections_have_a_least_rate() {
         }
     };
     assert_eq!(goaway.code(), ErrorCode::EnhanceYourCalm);
-    let took = began.elapsed().as_secs();
+    let took = started_at.elapsed().as_secs();
     assert!((60..75).contains(&took), "after {took} s");
 }
 
 /// A client that does not read its socket loses its connection, even with open windows.
 #[tokio::test(start_paused = true)]
-async fn unread_socket_has_a_least_rate() {
+async fn unread_socket_is_closed_below_minimum_rate() {
     let mut peer = sized_client().await;
     open(&mut peer);
     call(&mut peer, 1, "AtOnce", MEBIBYTE);
     peer.send().await;
-    let began = Instant::now();
+    let started_at = Instant::now();
     let mut byte = [0];
     loop {
         sleep(Duration::from_secs(10)).await;
         // A server that closed the connection leaves its output to be read.
-        let is_over = peer.io.write_all(b"").await.is_err() || began.elapsed() > Duration::from_secs(90);
+        let is_over = peer.io.write_all(b"").await.is_err() || started_at.elapsed() > Duration::from_secs(90);
         if is_over {
             break;
         }
@@ -449,7 +449,7 @@ async fn streams_that_share_the_connections_window_are_not_late() {
 
 /// The minimum rate also applies to a response that only waits for the socket.
 #[tokio::test(start_paused = true)]
-async fn response_in_the_output_has_a_least_rate() {
+async fn response_in_output_has_a_minimum_rate() {
     let mut peer = sized_client().await;
     open(&mut peer);
     call(&mut peer, 1, "AtOnce", 250_000);

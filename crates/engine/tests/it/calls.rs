@@ -10,11 +10,11 @@ use thalweg_engine::{
 };
 use tokio::sync::mpsc;
 
-use crate::support::peer::{HEAD, OK, REQUEST};
+use crate::support::peer::{OK, OK_HEADERS, REQUEST};
 use crate::support::{
-    Answered, CHAT, COUNT, Echo, Messages, REPEAT, Receiver, Served, answer_of, chat, client_of, client_with,
-    connected, count, echo, failure, fields, in_flight, items, raw, request_at, routes, server_config,
-    settled, soon, stream, unary,
+    CHAT, COUNT, Echo, EchoResponse, Messages, REPEAT, Receiver, Served, chat, client_of, client_with,
+    connected, count, echo, failure, fields, in_flight, items, raw, request_at, response_of, routes,
+    server_config, settled, soon, stream, unary,
 };
 
 async fn channel(service: &Echo) -> Channel {
@@ -27,20 +27,20 @@ async fn unary_call_returns_its_message() {
     let channel = channel(&Echo::default()).await;
     for len in [0, 1, 4095, 4096, 16_384, 70_000, 256 << 10, (256 << 10) + 1, (4 << 20) - 1] {
         let message = raw(vec![len as u8; len]);
-        assert!(soon(echo(&channel, message.clone())).await.expect("an answer") == message, "{len}");
+        assert!(soon(echo(&channel, message.clone())).await.expect("a response") == message, "{len}");
     }
-    assert_eq!(soon(echo(&channel, raw("yield"))).await.expect("an answer"), raw("yield"));
+    assert_eq!(soon(echo(&channel, raw("yield"))).await.expect("a response"), raw("yield"));
     assert_eq!(in_flight(&channel), 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn many_unary_calls_at_once_are_answered_each() {
+async fn concurrent_unary_calls_all_get_responses() {
     let channel = channel(&Echo::default()).await;
     let call = |number: usize| {
         let channel = channel.clone();
         tokio::spawn(async move {
             let message = if number.is_multiple_of(7) { raw("yield") } else { raw(number.to_string()) };
-            assert_eq!(echo(&channel, message.clone()).await.expect("an answer"), message);
+            assert_eq!(echo(&channel, message.clone()).await.expect("a response"), message);
         })
     };
     for call in (0..1000).map(call).collect::<Vec<_>>() {
@@ -57,7 +57,7 @@ async fn metadata_goes_both_ways() {
         for message in ["x", "yield"] {
             let (_, metadata) = unary(&channel, &fields(sent), raw(message), &CallOptions::default())
                 .await
-                .expect("an answer");
+                .expect("a response");
             assert_eq!(metadata, fields(sent), "{message}");
         }
     }
@@ -65,7 +65,7 @@ async fn metadata_goes_both_ways() {
     for (method, order) in [(&COUNT, "x"), (&REPEAT, "1 1"), (&CHAT, "x")] {
         let options = CallOptions::default();
         let called = channel.stream(method, &sent, items(vec![raw(order)]), &options);
-        let (exchange, initial) = soon(called).await.expect("a head");
+        let (exchange, initial) = soon(called).await.expect("headers");
         assert_eq!(initial, fields(&[("x-echo", "initial")]), "{}", method.path());
         let (messages, trailing) = Messages(exchange.into_responses()).rest().await.expect("the end");
         assert_eq!(
@@ -81,12 +81,12 @@ async fn metadata_goes_both_ways() {
 async fn client_streaming_call_has_one_response() {
     let channel = channel(&Echo::default()).await;
     for (messages, expected) in [(vec![], "0 0"), (vec![raw("ab"), raw(""), raw("c")], "3 3")] {
-        let answer = soon(count(&channel, items(messages), &CallOptions::default())).await;
-        assert_eq!(answer.expect("an answer"), raw(expected));
+        let response = soon(count(&channel, items(messages), &CallOptions::default())).await;
+        assert_eq!(response.expect("a response"), raw(expected));
     }
     let large = vec![raw(vec![1; 1_000_000]); 5];
-    let answer = soon(count(&channel, items(large), &CallOptions::default())).await;
-    assert_eq!(answer.expect("an answer"), raw("5 5000000"));
+    let response = soon(count(&channel, items(large), &CallOptions::default())).await;
+    assert_eq!(response.expect("a response"), raw("5 5000000"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -95,17 +95,17 @@ async fn server_streaming_call_has_many_responses() {
     let options = CallOptions::default();
     for (order, times, size) in [("0 0", 0, 0), ("1000 10", 1000, 10), ("3 1500000", 3, 1_500_000)] {
         let responses = stream(&channel, &REPEAT, items(vec![raw(order)]), &options);
-        let (messages, _) = soon(responses).await.expect("a head").rest().await.expect("the end");
+        let (messages, _) = soon(responses).await.expect("headers").rest().await.expect("the end");
         assert_eq!(messages.len(), times);
         assert!(messages.iter().all(|message| message.0 == vec![7; size]), "{order}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn bidi_streaming_call_answers_while_it_is_asked() {
+async fn bidi_streaming_call_responds_before_requests_end() {
     let channel = channel(&Echo::default()).await;
     let (requests, source) = mpsc::unbounded_channel();
-    let mut responses = soon(chat(&channel, Receiver(source))).await.expect("a head");
+    let mut responses = soon(chat(&channel, Receiver(source))).await.expect("headers");
     for message in ["a", "", "longer"].map(raw).into_iter().chain([raw(vec![1; 100_000]), raw("b")]) {
         requests.send(message.clone()).expect("it is read");
         assert!(soon(responses.message()).await.expect("a message") == Some(message));
@@ -119,7 +119,7 @@ async fn bidi_streaming_call_answers_while_it_is_asked() {
 
 /// The status arrives complete, from handlers that complete at once and from tasks.
 #[tokio::test(start_paused = true)]
-async fn status_arrives_whole() {
+async fn status_arrives_with_message_details_and_metadata() {
     let channel = channel(&Echo::default()).await;
     let check = |status: Status| {
         assert_eq!((status.code(), status.message()), (failure().code(), failure().message()));
@@ -136,7 +136,7 @@ async fn status_arrives_whole() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn panic_in_a_handler_is_internal_and_ends_its_call_alone() {
+async fn handler_panic_is_internal_and_ends_only_its_call() {
     let service = Echo::default();
     let channel = channel(&service).await;
     let mut other = soon(chat(&channel, {
@@ -146,7 +146,7 @@ async fn panic_in_a_handler_is_internal_and_ends_its_call_alone() {
         Receiver(source)
     }))
     .await
-    .expect("a head");
+    .expect("headers");
     let check = |status: Status| {
         assert_eq!((status.code(), status.message()), (Code::Internal, "the handler panicked"));
     };
@@ -163,12 +163,12 @@ async fn panic_in_a_handler_is_internal_and_ends_its_call_alone() {
     let called = soon(channel.stream(&CHAT, &order, items(vec![]), &options)).await;
     check(called.map(|_| ()).expect_err("asked to panic"));
     assert_eq!(soon(other.message()).await.expect("a message"), Some(raw("x")));
-    assert_eq!(soon(echo(&channel, raw("y"))).await.expect("an answer"), raw("y"));
+    assert_eq!(soon(echo(&channel, raw("y"))).await.expect("a response"), raw("y"));
 }
 
 /// A handler that ends without a response resets the stream.
 #[tokio::test(start_paused = true)]
-async fn handler_without_an_answer_resets_the_stream() {
+async fn handler_without_response_resets_stream() {
     let channel = channel(&Echo::default()).await;
     let (order, options) = (fields(&[("x-order", "stop")]), CallOptions::default());
     let early = Method::new("/test.Echo/Early");
@@ -180,7 +180,7 @@ async fn handler_without_an_answer_resets_the_stream() {
 
 /// PROTOCOL-HTTP2: Response-Headers, Length-Prefixed-Message, Trailers, and nothing after them.
 #[tokio::test(start_paused = true)]
-async fn server_sends_head_message_and_trailers() {
+async fn server_sends_headers_message_and_trailers() {
     let mut peer = client_of(&Echo::default()).await;
     for (stream, message) in [(1, &b"x"[..]), (3, b"yield"), (5, b""), (7, b"size 10000")] {
         peer.headers(stream, false, REQUEST).message(stream, true, message);
@@ -189,9 +189,9 @@ async fn server_sends_head_message_and_trailers() {
             frames.iter().map(|frame| (frame.kind, frame.stream, frame.end_stream)).collect::<Vec<_>>(),
             [(Kind::Headers, stream, false), (Kind::Data, stream, false), (Kind::Headers, stream, true)]
         );
-        let head = frames[0].text();
-        assert!(head.starts_with(":status: 200\n"), "{head}");
-        assert!(head.contains("content-type: application/grpc\n"), "{head}");
+        let headers = frames[0].text();
+        assert!(headers.starts_with(":status: 200\n"), "{headers}");
+        assert!(headers.contains("content-type: application/grpc\n"), "{headers}");
         assert_eq!(frames[2].text(), "grpc-status: 0\n");
         let expected = if stream == 7 { 10_000 } else { message.len() };
         assert_eq!(frames[1].payload.len(), 5 + expected);
@@ -218,14 +218,14 @@ async fn failure_without_a_message_is_trailers_only() {
 
 /// PROTOCOL-HTTP2: Request-Headers, and END_STREAM on the last DATA.
 #[tokio::test(start_paused = true)]
-async fn client_sends_head_and_messages() {
+async fn client_sends_headers_and_messages() {
     let (channel, mut peer, _accepted) = connected(&[]).await;
     let call = {
         let channel = channel.clone();
         let sent = fields(&[("x-own", "1")]);
         tokio::spawn(async move { unary(&channel, &sent, raw("x"), &CallOptions::default()).await })
     };
-    let head = soon(peer.next_of(Kind::Headers)).await;
+    let headers = soon(peer.next_of(Kind::Headers)).await;
     for field in [
         ":method: POST\n",
         ":scheme: http\n",
@@ -237,13 +237,13 @@ async fn client_sends_head_and_messages() {
         "grpc-accept-encoding: identity,",
         "x-own: 1\n",
     ] {
-        assert!(head.text().contains(field), "{field} is not in\n{}", head.text());
+        assert!(headers.text().contains(field), "{field} is not in\n{}", headers.text());
     }
-    assert!(!head.end_stream && !head.text().contains("grpc-timeout"), "{}", head.text());
+    assert!(!headers.end_stream && !headers.text().contains("grpc-timeout"), "{}", headers.text());
     let data = soon(peer.next_of(Kind::Data)).await;
     assert_eq!((data.end_stream, &data.payload[..]), (true, &b"\0\0\0\0\x01x"[..]));
-    peer.headers(1, false, HEAD).message(1, false, b"y").headers(1, true, OK).send().await;
-    assert_eq!(soon(call).await.expect("no panic").expect("an answer"), (raw("y"), HeaderMap::new()));
+    peer.headers(1, false, OK_HEADERS).message(1, false, b"y").headers(1, true, OK).send().await;
+    assert_eq!(soon(call).await.expect("no panic").expect("a response"), (raw("y"), HeaderMap::new()));
     // No reset follows a completed call.
     assert!(settled(&mut peer).await.is_empty());
 }
@@ -253,7 +253,7 @@ async fn client_sends_head_and_messages() {
 async fn dropped_channel_lets_its_calls_end() {
     let channel = channel(&Echo::default()).await;
     let (requests, source) = mpsc::unbounded_channel();
-    let mut responses = soon(chat(&channel, Receiver(source))).await.expect("a head");
+    let mut responses = soon(chat(&channel, Receiver(source))).await.expect("headers");
     drop(channel);
     for _ in 0..3 {
         tokio::time::sleep(Duration::from_secs(1)).await;
@@ -275,8 +275,8 @@ async fn one_read_may_bring_calls_of_several_methods() {
         peer.headers(stream, false, &request_at(path)).message(stream, true, b"x");
     }
     let frames = settled(&mut peer).await;
-    let answers = frames.iter().filter(|frame| frame.kind == Kind::Data).map(|frame| &frame.payload[5..]);
-    assert_eq!(answers.collect::<Vec<_>>(), [b"a.A/One", b"a.A/Two", b"a.A/Two", b"a.A/One"]);
+    let responses = frames.iter().filter(|frame| frame.kind == Kind::Data).map(|frame| &frame.payload[5..]);
+    assert_eq!(responses.collect::<Vec<_>>(), [b"a.A/One", b"a.A/Two", b"a.A/Two", b"a.A/One"]);
 }
 
 /// Responds with its name.
@@ -284,14 +284,15 @@ struct Named(String);
 
 impl UnaryHandler for Named {
     type Future = std::future::Ready<Self::Output>;
-    type Output = Result<Answered, Status>;
+    type Output = Result<EchoResponse, Status>;
 
     fn start(&self, _: &RequestHead, _: Envelope<'_>) -> Result<Self::Future, Status> {
-        let answered = Answered { metadata: HeaderMap::new(), message: raw(self.0.clone()), trailers: None };
-        Ok(std::future::ready(Ok(answered)))
+        let response =
+            EchoResponse { metadata: HeaderMap::new(), message: raw(self.0.clone()), trailers: None };
+        Ok(std::future::ready(Ok(response)))
     }
 
-    fn answer(output: &Self::Output) -> Result<MessageResponse<'_, impl Encode>, Status> {
-        answer_of(output)
+    fn response(output: &Self::Output) -> Result<MessageResponse<'_, impl Encode>, Status> {
+        response_of(output)
     }
 }

@@ -10,7 +10,7 @@ use thalweg_engine::server::{Handler, ServerMethod, StreamingCall, StreamingHand
 use thalweg_engine::{CallOptions, Code, RequestHead, ServiceOptions, Source, Status};
 use tokio::sync::mpsc;
 
-use crate::support::peer::{HEAD, REQUEST};
+use crate::support::peer::{OK_HEADERS, REQUEST};
 use crate::support::{
     BoxFuture, CHAT, Echo, Message, Messages, REPEAT, Receiver, Served, chat, client_of, client_with,
     connected, count, echo, in_flight, items, raw, request_at, routes, server_config, settled, soon,
@@ -40,23 +40,23 @@ async fn dropped_call_ends_its_handler() {
     // Responses that are not read completely.
     let options = CallOptions::default();
     let mut responses =
-        soon(stream(&channel, &REPEAT, items(vec![raw("1000 10000")]), &options)).await.expect("a head");
+        soon(stream(&channel, &REPEAT, items(vec![raw("1000 10000")]), &options)).await.expect("headers");
     assert!(soon(responses.message()).await.expect("a message").is_some());
     drop(responses);
     until(|| service.cancelled() == 3).await;
 
     let (requests, source) = mpsc::unbounded_channel();
-    let responses = soon(chat(&channel, Receiver(source))).await.expect("a head");
+    let responses = soon(chat(&channel, Receiver(source))).await.expect("headers");
     until(|| service.started() == 4).await;
     drop(responses);
     until(|| service.cancelled() == 4 && requests.is_closed()).await;
     assert_eq!(in_flight(&channel), 0);
-    assert_eq!(soon(echo(&channel, raw("x"))).await.expect("an answer"), raw("x"));
+    assert_eq!(soon(echo(&channel, raw("x"))).await.expect("a response"), raw("x"));
 }
 
 /// RFC 9113 §8.1: END_STREAM would mean that the request is complete; a cancelled call is reset with CANCEL.
 #[tokio::test(start_paused = true)]
-async fn cancelling_is_a_reset_and_no_end() {
+async fn cancelling_sends_reset_without_end_stream() {
     let (channel, mut peer, _accepted) = connected(&[]).await;
     let (requests, source) = mpsc::unbounded_channel();
     requests.send(raw("x")).expect("open");
@@ -64,13 +64,16 @@ async fn cancelling_is_a_reset_and_no_end() {
         let channel = channel.clone();
         async move { chat(&channel, Receiver(source)).await.map(drop) }
     });
-    let head = soon(peer.next_of(Kind::Headers)).await;
+    let headers = soon(peer.next_of(Kind::Headers)).await;
     let data = soon(peer.next_of(Kind::Data)).await;
-    assert!(!head.end_stream && !data.end_stream);
+    assert!(!headers.end_stream && !data.end_stream);
     call.abort();
     drop(requests);
     let reset = soon(peer.next()).await.expect("the connection is open");
-    assert_eq!((reset.kind, reset.stream, reset.code()), (Kind::RstStream, head.stream, ErrorCode::Cancel));
+    assert_eq!(
+        (reset.kind, reset.stream, reset.code()),
+        (Kind::RstStream, headers.stream, ErrorCode::Cancel)
+    );
 
     let call = spawn_echo(&channel, "x");
     let data = soon(peer.next_of(Kind::Data)).await;
@@ -82,7 +85,7 @@ async fn cancelling_is_a_reset_and_no_end() {
 
 /// A call reset in the read that started it does not run, whether complete or not.
 #[tokio::test(start_paused = true)]
-async fn call_that_is_reset_in_its_own_read_does_not_start() {
+async fn call_reset_in_the_same_read_does_not_start() {
     let service = Echo::default();
     let mut peer = client_of(&service).await;
     let streaming = request_at("/test.Echo/Chat");
@@ -105,7 +108,7 @@ async fn call_that_is_reset_in_its_own_read_does_not_start() {
 
 /// A reset ends the handler in any state and frees the stream, so more calls than the limit fit.
 #[tokio::test(start_paused = true)]
-async fn reset_ends_the_handler_wherever_it_stands() {
+async fn reset_ends_handler_at_any_point() {
     let service = Echo::default();
     let mut peer = client_of(&service).await;
     let (count, chat) = (request_at("/test.Echo/Count"), request_at("/test.Echo/Chat"));
@@ -147,10 +150,10 @@ async fn lost_connection_ends_handlers_and_calls() {
         let channel = channel.clone();
         async move { chat(&channel, items(vec![raw("x")])).await?.rest().await }
     });
-    let head = soon(peer.next_of(Kind::Headers)).await;
+    let headers = soon(peer.next_of(Kind::Headers)).await;
     let other = soon(peer.next_of(Kind::Headers)).await;
-    for stream in [head.stream, other.stream] {
-        peer.headers(stream, false, HEAD);
+    for stream in [headers.stream, other.stream] {
+        peer.headers(stream, false, OK_HEADERS);
     }
     peer.send().await;
     settled(&mut peer).await;
@@ -189,7 +192,7 @@ async fn reset_becomes_a_status() {
             });
             let stream = soon(peer.next_of(Kind::Headers)).await.stream;
             soon(peer.next_of(Kind::Data)).await;
-            peer.headers(stream, false, HEAD).reset(stream, code).send().await;
+            peer.headers(stream, false, OK_HEADERS).reset(stream, code).send().await;
             let status = soon(call).await.expect("no panic").expect_err("it was reset");
             assert_eq!(status.code(), expected, "{code}: {status:?}");
             assert!(status.message().contains(hint), "{}", status.message());
@@ -200,7 +203,7 @@ async fn reset_becomes_a_status() {
 
 /// A handler that dropped its requests lets them pass; the call continues.
 #[tokio::test(start_paused = true)]
-async fn requests_that_nobody_reads_do_not_hold_up_the_call() {
+async fn unread_requests_do_not_block_the_call() {
     let service = Echo::default();
     let channel = Served::echo(&service).channel(|_| {}).await;
     let (requests, source) = mpsc::unbounded_channel();
@@ -209,7 +212,7 @@ async fn requests_that_nobody_reads_do_not_hold_up_the_call() {
         requests.send(raw(vec![1; 100_000])).expect("open");
     }
     let options = CallOptions::default();
-    let mut responses = soon(stream(&channel, &REPEAT, Receiver(source), &options)).await.expect("a head");
+    let mut responses = soon(stream(&channel, &REPEAT, Receiver(source), &options)).await.expect("headers");
     for _ in 0..5000 {
         assert!(soon(responses.message()).await.expect("a message").is_some());
     }
@@ -220,7 +223,7 @@ async fn requests_that_nobody_reads_do_not_hold_up_the_call() {
 
 /// Responds at once or never, and spawns a task that reads the requests and reports how they ended.
 struct ReadsOn {
-    answers: bool,
+    responds: bool,
     ended: mpsc::UnboundedSender<Code>,
 }
 
@@ -237,9 +240,9 @@ impl StreamingHandler for ReadsOn {
             };
             ended.send(code)
         });
-        let answers = self.answers;
+        let responds = self.responds;
         Box::pin(async move {
-            if !answers {
+            if !responds {
                 std::future::pending::<()>().await;
             }
             call.fail(&Status::new(Code::Aborted, "enough"));
@@ -249,18 +252,18 @@ impl StreamingHandler for ReadsOn {
 
 /// A task that outlives its call finds it cancelled, whether it was answered or dropped.
 #[tokio::test(start_paused = true)]
-async fn task_that_reads_on_finds_the_call_over() {
-    for answers in [false, true] {
+async fn task_reading_after_the_end_gets_cancelled() {
+    for responds in [false, true] {
         let (ended, mut codes) = mpsc::unbounded_channel();
-        let handler = Handler::streaming(ReadsOn { answers, ended });
+        let handler = Handler::streaming(ReadsOn { responds, ended });
         let method = ServerMethod::new("test.Echo/Chat", ServiceOptions::default(), handler);
         let mut peer = client_with(server_config(|_| {}), routes([method])).await;
         peer.headers(1, false, &request_at("/test.Echo/Chat")).message(1, false, b"x");
         settled(&mut peer).await;
-        if !answers {
+        if !responds {
             peer.reset(1, ErrorCode::Cancel).send().await;
         }
-        assert_eq!(soon(codes.recv()).await, Some(Code::Cancelled), "answers: {answers}");
+        assert_eq!(soon(codes.recv()).await, Some(Code::Cancelled), "answers: {responds}");
     }
 }
 
@@ -285,7 +288,7 @@ impl Source for Breaks {
 
 /// Requests that fail end their call with CANCEL, before and after the response headers.
 #[tokio::test(start_paused = true)]
-async fn requests_that_break_end_their_call() {
+async fn failing_request_stream_ends_its_call() {
     for (panics, has_head, code) in
         [(true, true, Code::Internal), (false, true, Code::DataLoss), (false, false, Code::DataLoss)]
     {
@@ -295,9 +298,9 @@ async fn requests_that_break_end_their_call() {
             let channel = channel.clone();
             async move { chat(&channel, Breaks(source, panics)).await }
         });
-        let head = soon(peer.next_of(Kind::Headers)).await;
+        let headers = soon(peer.next_of(Kind::Headers)).await;
         if has_head {
-            peer.headers(head.stream, false, HEAD).send().await;
+            peer.headers(headers.stream, false, OK_HEADERS).send().await;
             settled(&mut peer).await;
         }
         requests.send(raw("x")).expect("open");

@@ -9,7 +9,7 @@ use thalweg_engine::http2::frame::{Flags, Kind, Setting};
 use thalweg_engine::{CallOptions, Channel, Code, Method, Status};
 use tokio::sync::mpsc;
 
-use crate::support::peer::{HEAD, OK, Peer};
+use crate::support::peer::{OK, OK_HEADERS, Peer};
 use crate::support::{
     CHAT, COUNT, ECHO, Echo, Message, Messages, NO_METADATA, Receiver, Served, call_options, channel_config,
     connected, count, echo, fields, in_flight, items, raw, settled, soon, spawn_echo, stream, unary, until,
@@ -50,20 +50,20 @@ async fn check_failed(say: impl Fn(&mut Peer, u32), code: Code, text: &str) {
 
 #[tokio::test(start_paused = true)]
 async fn response_ends_with_trailers() {
-    let whole = outcomes(|peer, stream| {
-        peer.headers(stream, false, HEAD).message(stream, false, b"y").headers(stream, true, OK);
+    let complete = outcomes(|peer, stream| {
+        peer.headers(stream, false, OK_HEADERS).message(stream, false, b"y").headers(stream, true, OK);
     });
-    for outcome in whole.await {
+    for outcome in complete.await {
         assert_eq!(outcome.expect("a response"), [raw("y")]);
     }
     // END_STREAM on DATA, or on headers without a status.
     let cut = |peer: &mut Peer, stream: u32| {
-        peer.headers(stream, false, HEAD).message(stream, true, b"y");
+        peer.headers(stream, false, OK_HEADERS).message(stream, true, b"y");
     };
     check_failed(cut, Code::Internal, "without trailers").await;
     check_failed(
         |peer, stream| {
-            peer.headers(stream, true, HEAD);
+            peer.headers(stream, true, OK_HEADERS);
         },
         Code::Unknown,
         "",
@@ -72,7 +72,7 @@ async fn response_ends_with_trailers() {
     // Trailers without a status.
     check_failed(
         |peer, stream| {
-            peer.headers(stream, false, HEAD).message(stream, false, b"y");
+            peer.headers(stream, false, OK_HEADERS).message(stream, false, b"y");
             peer.headers(stream, true, &[("x-other", "1")]);
         },
         Code::Unknown,
@@ -87,14 +87,14 @@ async fn trailers_only_response_has_a_status_and_no_message() {
     check_failed(
         |peer, stream| {
             let failed = [("grpc-status", "5"), ("grpc-message", "nichts: %C3%BC %25")];
-            peer.headers(stream, true, &[HEAD, &failed].concat());
+            peer.headers(stream, true, &[OK_HEADERS, &failed].concat());
         },
         Code::NotFound,
         "nichts: ü %",
     )
     .await;
     let [unary, streaming] = outcomes(|peer, stream| {
-        peer.headers(stream, true, &[HEAD, OK].concat());
+        peer.headers(stream, true, &[OK_HEADERS, OK].concat());
     })
     .await;
     assert_eq!(unary.expect_err("no message").code(), Code::Unimplemented);
@@ -140,26 +140,26 @@ async fn http_status_becomes_a_status() {
 async fn useless_response_is_reset() {
     let (channel, mut peer, _accepted) = connected(&[]).await;
     let mut stream = 1;
-    let mut check = async |head: &[(&str, &str)], body: &[u8]| {
+    let mut check = async |headers: &[(&str, &str)], body: &[u8]| {
         let call = spawn_echo(&channel, "x");
         soon(peer.next_of(Kind::Data)).await;
-        peer.headers(stream, false, head).data(stream, false, body).send().await;
+        peer.headers(stream, false, headers).data(stream, false, body).send().await;
         soon(call).await.expect("no panic").expect_err("it is no response");
         let reset = soon(peer.next_of(Kind::RstStream)).await;
         assert_eq!((reset.stream, reset.code()), (stream, ErrorCode::Cancel));
         stream += 2;
     };
     check(&[(":status", "200"), ("content-type", "text/html")], b"").await;
-    check(&[HEAD, &[("grpc-encoding", "snappy")]].concat(), b"").await;
-    check(HEAD, b"\x09\0\0\0\x01x").await;
+    check(&[OK_HEADERS, &[("grpc-encoding", "snappy")]].concat(), b"").await;
+    check(OK_HEADERS, b"\x09\0\0\0\x01x").await;
     // A stream is reset at once, before its reader is dropped.
     let call = tokio::spawn({
         let channel = channel.clone();
         async move { stream_of(&channel).await }
     });
     let stream = soon(peer.next_of(Kind::Data)).await.stream;
-    peer.headers(stream, false, HEAD).send().await;
-    let mut responses = soon(call).await.expect("no panic").expect("a head");
+    peer.headers(stream, false, OK_HEADERS).send().await;
+    let mut responses = soon(call).await.expect("no panic").expect("headers");
     peer.data(stream, false, b"\0\xff\xff\xff\xff").send().await;
     let reset = soon(peer.next_of(Kind::RstStream)).await;
     assert_eq!((reset.stream, reset.code()), (stream, ErrorCode::Cancel));
@@ -175,7 +175,7 @@ async fn stream_of(channel: &Channel) -> Result<Messages, Status> {
 async fn response_of_several_messages_or_none_fails_a_call_for_one() {
     for (messages, is_well) in [(0, false), (1, true), (2, false)] {
         let say = |peer: &mut Peer, stream: u32| {
-            peer.headers(stream, false, HEAD);
+            peer.headers(stream, false, OK_HEADERS);
             for _ in 0..messages {
                 peer.message(stream, false, b"y");
             }
@@ -202,10 +202,10 @@ async fn response_of_several_messages_or_none_fails_a_call_for_one() {
 
 /// RFC 9113 §8.1: informational headers precede the response and are ignored.
 #[tokio::test(start_paused = true)]
-async fn informational_heads_are_passed_over() {
+async fn informational_headers_are_skipped() {
     let outcomes = outcomes(|peer, stream| {
         peer.headers(stream, false, &[(":status", "103"), ("link", "x")]);
-        peer.headers(stream, false, HEAD).message(stream, false, b"y").headers(stream, true, OK);
+        peer.headers(stream, false, OK_HEADERS).message(stream, false, b"y").headers(stream, true, OK);
     });
     for outcome in outcomes.await {
         assert_eq!(outcome.expect("a response"), [raw("y")]);
@@ -214,11 +214,11 @@ async fn informational_heads_are_passed_over() {
 
 /// A failure includes the metadata of headers that preceded it.
 #[tokio::test(start_paused = true)]
-async fn failure_has_the_metadata_of_head_and_trailers() {
+async fn failure_has_metadata_of_headers_and_trailers() {
     let (channel, mut peer, _accepted) = connected(&[]).await;
     let call = spawn_echo(&channel, "x");
     soon(peer.next_of(Kind::Data)).await;
-    peer.headers(1, false, &[HEAD, &[("x-head", "1")]].concat());
+    peer.headers(1, false, &[OK_HEADERS, &[("x-head", "1")]].concat());
     peer.headers(1, true, &[("grpc-status", "9"), ("x-trailer", "2"), ("grpc-status-details-bin", "ZAA")]);
     peer.send().await;
     let status = soon(call).await.expect("no panic").expect_err("it failed");
@@ -228,21 +228,21 @@ async fn failure_has_the_metadata_of_head_and_trailers() {
 
 /// The headers of a stream are available before its first message, and messages as they arrive.
 #[tokio::test(start_paused = true)]
-async fn stream_gives_out_its_head_and_messages_as_they_come() {
+async fn stream_returns_headers_and_messages_as_they_arrive() {
     let (channel, mut peer, _accepted) = connected(&[]).await;
     let (requests, source) = mpsc::unbounded_channel();
     let call = tokio::spawn({
         let channel = channel.clone();
         async move {
             let options = CallOptions::default();
-            let (exchange, head) = channel.stream(&CHAT, &NO_METADATA, Receiver(source), &options).await?;
-            Ok::<_, Status>((Messages(exchange.into_responses()), head))
+            let (exchange, headers) = channel.stream(&CHAT, &NO_METADATA, Receiver(source), &options).await?;
+            Ok::<_, Status>((Messages(exchange.into_responses()), headers))
         }
     });
     let stream = soon(peer.next_of(Kind::Headers)).await.stream;
-    peer.headers(stream, false, &[HEAD, &[("x-head", "1")]].concat()).send().await;
-    let (mut responses, head) = soon(call).await.expect("no panic").expect("a head");
-    assert_eq!(head, fields(&[("x-head", "1")]));
+    peer.headers(stream, false, &[OK_HEADERS, &[("x-head", "1")]].concat()).send().await;
+    let (mut responses, headers) = soon(call).await.expect("no panic").expect("headers");
+    assert_eq!(headers, fields(&[("x-head", "1")]));
     // Requests continue in the background.
     requests.send(raw("late")).expect("open");
     assert!(soon(peer.next_of(Kind::Data)).await.payload.ends_with(b"late"));
@@ -262,10 +262,10 @@ async fn stream_gives_out_its_head_and_messages_as_they_come() {
 
 /// A truncated message is an error, not an end.
 #[tokio::test(start_paused = true)]
-async fn message_that_is_cut_off_is_an_error() {
+async fn truncated_message_is_an_error() {
     check_failed(
         |peer, stream| {
-            peer.headers(stream, false, HEAD)
+            peer.headers(stream, false, OK_HEADERS)
                 .data(stream, false, b"\0\0\0\0\x05abc")
                 .headers(stream, true, OK);
         },
@@ -304,8 +304,8 @@ async fn call_without_a_connection_fails_or_waits() {
     tokio::time::sleep(Duration::from_secs(5)).await;
     assert!(!waiting.is_finished());
     refuse.store(false, Ordering::SeqCst);
-    let answered = tokio::time::timeout(Duration::from_secs(200), waiting).await;
-    answered.expect("in time").expect("no panic").expect("an answer");
+    let outcome = tokio::time::timeout(Duration::from_secs(200), waiting).await;
+    outcome.expect("in time").expect("no panic").expect("a response");
 }
 
 /// Metadata beyond the server's limit fails before it is sent.
@@ -338,10 +338,14 @@ async fn method_has_its_content_subtype() {
             let (channel, method) = (channel.clone(), method.clone());
             async move { channel.unary(&method, &NO_METADATA, &raw("x"), &CallOptions::default()).await.map(drop) }
         });
-        let head = soon(peer.next_of(Kind::Headers)).await.text();
-        assert!(head.contains(&format!("content-type: {expected}")), "{head}");
-        peer.headers(stream, false, HEAD).message(stream, false, b"y").headers(stream, true, OK).send().await;
-        soon(call).await.expect("no panic").expect("an answer");
+        let headers = soon(peer.next_of(Kind::Headers)).await.text();
+        assert!(headers.contains(&format!("content-type: {expected}")), "{headers}");
+        peer.headers(stream, false, OK_HEADERS)
+            .message(stream, false, b"y")
+            .headers(stream, true, OK)
+            .send()
+            .await;
+        soon(call).await.expect("no panic").expect("a response");
     }
 }
 
@@ -357,6 +361,10 @@ async fn message_waits_for_the_servers_window() {
     peer.frame(Kind::WindowUpdate, Flags::NONE, stream, &7_u32.to_be_bytes()).send().await;
     let data = soon(peer.next_of(Kind::Data)).await;
     assert_eq!((&data.payload[..], data.end_stream), (&b"its"[..], true));
-    peer.headers(stream, false, HEAD).message(stream, false, b"y").headers(stream, true, OK).send().await;
-    soon(call).await.expect("no panic").expect("an answer");
+    peer.headers(stream, false, OK_HEADERS)
+        .message(stream, false, b"y")
+        .headers(stream, true, OK)
+        .send()
+        .await;
+    soon(call).await.expect("no panic").expect("a response");
 }

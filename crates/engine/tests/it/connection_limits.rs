@@ -70,7 +70,7 @@ async fn admitted(target: &str, from: Ipv4Addr) -> TcpStream {
 }
 
 #[tokio::test]
-async fn address_has_so_many_connections_and_no_more() {
+async fn connections_per_address_are_limited() {
     let target = start(|config| config.max_connections_per_address = Some(2)).await;
     let first = idle_client(&target, ONE).await.expect("room");
     let _second = idle_client(&target, ONE).await.expect("room");
@@ -100,20 +100,20 @@ async fn longest_idle_connection_makes_room() {
 
 /// A client between two calls has not been idle for longest, although it came first.
 #[tokio::test]
-async fn connection_with_calls_now_and_then_stays() {
+async fn connection_with_occasional_calls_stays_open() {
     let target = start(|config| config.max_connections = Some(2)).await;
     let honest = connect(&target).await;
     let mut idle = idle_client(&target, ONE).await.expect("room");
-    soon(echo(&honest, raw("x"))).await.expect("an answer");
+    soon(echo(&honest, raw("x"))).await.expect("a response");
     assert!(idle_client(&target, ONE).await.is_none(), "there are two");
     let mut rest = Vec::new();
     soon(idle.read_to_end(&mut rest)).await.expect("the one that never called is ended");
-    soon(echo(&honest, raw("still here"))).await.expect("an answer");
+    soon(echo(&honest, raw("still here"))).await.expect("a response");
     assert_eq!(honest.lanes()[0].state, "READY");
 }
 
 #[tokio::test]
-async fn connection_without_calls_is_asked_to_go() {
+async fn connection_without_calls_gets_goaway() {
     let target = start(|config| config.max_connection_idle = Some(Duration::from_secs(1))).await;
     let busy = connect(&target).await;
     let call = spawn_echo(&busy, "sleep");
@@ -170,7 +170,7 @@ impl AsyncWrite for Flood {
 
 /// The protocol's timeouts also expire for a client that keeps the server busy.
 #[tokio::test]
-async fn flood_does_not_stop_the_clock() {
+async fn flood_does_not_delay_settings_timeout() {
     // A call to an unknown method, whose DATA is discarded.
     let mut client = hello();
     client.headers(1, false, &request_at("/test.Echo/Nothing"));

@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
-use crate::support::peer::{HEAD, OK, REQUEST, envelope};
+use crate::support::peer::{OK, OK_HEADERS, REQUEST, envelope};
 use crate::support::{
     CHAT, COUNT, Echo, Message, NO_METADATA, Receiver, Served, call_options, channel_config, channel_to_test,
     client_of, client_with, connected, fields, in_flight, items, raw, request_at, server_config, settled,
@@ -26,10 +26,10 @@ async fn deadline_fires_on_the_server() {
         .message(1, true, b"sleep")
         .send()
         .await;
-    let answer = soon(peer.next_of(Kind::Headers)).await;
+    let response = soon(peer.next_of(Kind::Headers)).await;
     assert_eq!(started.elapsed().as_millis(), 500);
-    assert!(answer.end_stream && answer.text().contains("grpc-status: 4\n"), "{}", answer.text());
-    assert!(answer.text().contains("the handler was still running"), "{}", answer.text());
+    assert!(response.end_stream && response.text().contains("grpc-status: 4\n"), "{}", response.text());
+    assert!(response.text().contains("the handler was still running"), "{}", response.text());
     until(|| echo.cancelled() == 1).await;
 
     let chat = request_at("/test.Echo/Chat");
@@ -38,8 +38,8 @@ async fn deadline_fires_on_the_server() {
         .message(3, false, b"x")
         .send()
         .await;
-    let head = soon(peer.next_of(Kind::Headers)).await;
-    assert!(!head.end_stream && head.text().contains(":status: 200\n"));
+    let headers = soon(peer.next_of(Kind::Headers)).await;
+    assert!(!headers.end_stream && headers.text().contains(":status: 200\n"));
     let trailers = soon(peer.next_of(Kind::Headers)).await;
     assert_eq!(started.elapsed().as_millis(), 2000);
     assert!(trailers.end_stream && trailers.text().contains("grpc-status: 4\n"), "{}", trailers.text());
@@ -53,13 +53,13 @@ async fn deadline_fires_on_the_server() {
         .message(5, false, b"x")
         .send()
         .await;
-    let answer = soon(peer.next_of(Kind::Headers)).await;
-    assert!(answer.end_stream && answer.text().contains("grpc-status: 4\n"), "{}", answer.text());
+    let response = soon(peer.next_of(Kind::Headers)).await;
+    assert!(response.end_stream && response.text().contains("grpc-status: 4\n"), "{}", response.text());
 }
 
 /// The deadline counts from the headers. A request that is complete only after it is rejected, and no handler starts.
 #[tokio::test(start_paused = true)]
-async fn request_that_is_whole_after_its_deadline_is_refused() {
+async fn request_completed_after_deadline_is_refused() {
     let check = async |pauses: [u64; 2], expected: u64, text: &str, starts: usize| {
         let echo = Echo::default();
         let mut peer = client_of(&echo).await;
@@ -83,7 +83,7 @@ async fn request_that_is_whole_after_its_deadline_is_refused() {
 
 /// A request that never completes ends at the next maintenance pass.
 #[tokio::test(start_paused = true)]
-async fn request_that_does_not_come_ends_with_its_deadline() {
+async fn incomplete_request_ends_at_its_deadline() {
     let echo = Echo::default();
     let mut peer = client_of(&echo).await;
     let started = Instant::now();
@@ -105,7 +105,7 @@ async fn deadline_of(call: JoinHandle<Result<Message, Status>>) -> String {
 
 /// The client ends a call in time in any state, and reports that state. A call with a stream is reset with CANCEL.
 #[tokio::test(start_paused = true)]
-async fn deadline_fires_on_the_client_and_says_what_was_missing() {
+async fn client_deadline_names_the_incomplete_step() {
     const TIME: Duration = Duration::from_secs(3);
     let check = async |call: JoinHandle<Result<Message, Status>>, text: &str| {
         let started = Instant::now();
@@ -139,9 +139,12 @@ async fn deadline_fires_on_the_client_and_says_what_was_missing() {
     check(spawn_echo_with(&channel, raw("x"), within(TIME)), "no response arrived in time").await;
     reset(&mut peer).await;
     let call = spawn_echo_with(&channel, raw("x"), within(TIME));
-    let head = soon(peer.next_of(Kind::Headers)).await;
-    assert!(head.text().contains("grpc-timeout: "), "{}", head.text());
-    peer.headers(head.stream, false, HEAD).data(head.stream, false, b"\0\0\0\0\x09abc").send().await;
+    let headers = soon(peer.next_of(Kind::Headers)).await;
+    assert!(headers.text().contains("grpc-timeout: "), "{}", headers.text());
+    peer.headers(headers.stream, false, OK_HEADERS)
+        .data(headers.stream, false, b"\0\0\0\0\x09abc")
+        .send()
+        .await;
     check(call, "the response was incomplete, with 8 bytes of its message").await;
     reset(&mut peer).await;
     assert_eq!(in_flight(&channel), 0);
@@ -149,7 +152,7 @@ async fn deadline_fires_on_the_client_and_says_what_was_missing() {
 
 /// The value of `grpc-timeout` has at most eight digits, and never exceeds the remaining time.
 #[tokio::test(start_paused = true)]
-async fn grpc_timeout_is_the_time_that_is_left() {
+async fn grpc_timeout_is_the_remaining_time() {
     let (channel, mut peer, _accepted) = connected(&[]).await;
     for (timeout, expected) in [
         (Duration::from_secs(10), "grpc-timeout: 10S\n"),
@@ -157,28 +160,28 @@ async fn grpc_timeout_is_the_time_that_is_left() {
         (Duration::from_micros(1_234_567), "grpc-timeout: 1234567u\n"),
     ] {
         let call = spawn_echo_with(&channel, raw("x"), within(timeout));
-        let head = soon(peer.next_of(Kind::Headers)).await;
-        assert!(head.text().contains(expected), "{expected} is not in\n{}", head.text());
+        let headers = soon(peer.next_of(Kind::Headers)).await;
+        assert!(headers.text().contains(expected), "{expected} is not in\n{}", headers.text());
         call.abort();
     }
     // Also if given in the call's own metadata.
-    let own = fields(&[("grpc-timeout", "2S")]);
+    let metadata = fields(&[("grpc-timeout", "2S")]);
     let started = Instant::now();
-    let outcome = unary(&channel, &own, raw("x"), &CallOptions::default()).await;
+    let outcome = unary(&channel, &metadata, raw("x"), &CallOptions::default()).await;
     assert_eq!(outcome.expect_err("it takes too long").code(), Code::DeadlineExceeded);
     assert_eq!(started.elapsed(), Duration::from_secs(2));
 }
 
 /// Streams: before their headers, between two messages, and with a single response.
 #[tokio::test(start_paused = true)]
-async fn deadline_of_a_stream_fires_wherever_it_stands() {
+async fn stream_deadline_fires_at_any_point() {
     let service = Echo::default();
     let channel = Served::echo(&service).channel(|_| {}).await;
     let options = within(Duration::from_secs(2));
 
     let (requests, source) = mpsc::unbounded_channel();
     let started = Instant::now();
-    let mut responses = soon(stream(&channel, &CHAT, Receiver(source), &options)).await.expect("a head");
+    let mut responses = soon(stream(&channel, &CHAT, Receiver(source), &options)).await.expect("headers");
     requests.send(raw("x")).expect("open");
     assert_eq!(soon(responses.message()).await.expect("a message"), Some(raw("x")));
     let status = soon(responses.message()).await.expect_err("it goes on too long");
@@ -199,7 +202,7 @@ async fn deadline_of_a_stream_fires_wherever_it_stands() {
     });
     soon(peer.next_of(Kind::Data)).await;
     let started = Instant::now();
-    peer.headers(1, false, HEAD).send().await;
+    peer.headers(1, false, OK_HEADERS).send().await;
     let status = soon(call).await.expect("no panic").expect_err("no message comes");
     assert_eq!((status.code(), started.elapsed().as_secs()), (Code::DeadlineExceeded, 2), "{status:?}");
     assert_eq!(soon(peer.next_of(Kind::RstStream)).await.code(), ErrorCode::Cancel);
@@ -211,7 +214,7 @@ async fn deadline_of_a_stream_fires_wherever_it_stands() {
         async move { crate::support::count(&channel, items(vec![raw("x")]), &options).await }
     });
     soon(peer.next_of(Kind::Data)).await;
-    peer.headers(1, false, HEAD).send().await;
+    peer.headers(1, false, OK_HEADERS).send().await;
     deadline_of(call).await;
     assert_eq!(soon(peer.next_of(Kind::RstStream)).await.code(), ErrorCode::Cancel);
     assert_eq!(in_flight(&channel), 0);
@@ -219,19 +222,21 @@ async fn deadline_of_a_stream_fires_wherever_it_stands() {
 
 /// The caller gets DEADLINE_EXCEEDED even if the server's clock ends the call first.
 #[tokio::test(start_paused = true)]
-async fn reset_behind_the_deadline_is_the_deadline() {
+async fn reset_after_deadline_is_deadline_exceeded() {
     let (channel, mut peer, _accepted) = connected(&[]).await;
     let call = spawn_echo_with(&channel, raw("x"), within(Duration::from_secs(1)));
     soon(peer.next_of(Kind::Data)).await;
     sleep(Duration::from_millis(999)).await;
-    peer.headers(1, true, &[HEAD, &[("grpc-status", "4"), ("grpc-message", "theirs")]].concat()).send().await;
+    peer.headers(1, true, &[OK_HEADERS, &[("grpc-status", "4"), ("grpc-message", "theirs")]].concat())
+        .send()
+        .await;
     assert!(deadline_of(call).await.contains("theirs"));
     // A response in time succeeds.
     let call = spawn_echo_with(&channel, raw("x"), within(Duration::from_secs(1)));
     soon(peer.next_of(Kind::Data)).await;
     sleep(Duration::from_millis(999)).await;
-    peer.headers(3, false, HEAD).message(3, false, b"y").headers(3, true, OK).send().await;
-    assert_eq!(soon(call).await.expect("no panic").expect("an answer"), raw("y"));
+    peer.headers(3, false, OK_HEADERS).message(3, false, b"y").headers(3, true, OK).send().await;
+    assert_eq!(soon(call).await.expect("no panic").expect("a response"), raw("y"));
 }
 
 /// The deadline also applies while a call waits on a full connection for other responses to be sent.
@@ -264,7 +269,7 @@ async fn deadline_fires_while_the_call_waits_for_room() {
 /// Each handler gets its own call's timeout, although identical header blocks are parsed once. The same holds for large
 /// requests, which are decoded in a task.
 #[tokio::test(start_paused = true)]
-async fn handler_is_told_the_time_of_its_call() {
+async fn handler_gets_timeout_of_its_call() {
     let large = raw(format!("timeout{}", " ".repeat(300_000)));
     let (some, other) = (Some(1_234_567), Some(2_345_678));
     for timeouts in [[None, some, other, other, Some(9_000_000), None], [some, None, other, None, some, None]]
@@ -275,9 +280,9 @@ async fn handler_is_told_the_time_of_its_call() {
             let timeout = timeout.map(Duration::from_micros);
             let options = call_options(|options| options.timeout = timeout);
             for message in [raw("timeout"), large.clone()] {
-                let (told, _) =
-                    soon(unary(&channel, &NO_METADATA, message, &options)).await.expect("an answer");
-                assert_eq!(told, raw(format!("{timeout:?}")));
+                let (message, _) =
+                    soon(unary(&channel, &NO_METADATA, message, &options)).await.expect("a response");
+                assert_eq!(message, raw(format!("{timeout:?}")));
             }
         }
     }

@@ -17,8 +17,8 @@ use crate::support::peer::{Frame, Peer, REQUEST, envelope};
 use crate::support::{Echo, client_of, client_with, request_at, server_config, settled, soon};
 
 /// Sends a request and returns the frames of its response.
-async fn answer(peer: &mut Peer, stream: u32, head: &[(&str, &str)]) -> Vec<Frame> {
-    peer.headers(stream, false, head).message(stream, true, b"x");
+async fn exchange(peer: &mut Peer, stream: u32, headers: &[(&str, &str)]) -> Vec<Frame> {
+    peer.headers(stream, false, headers).message(stream, true, b"x");
     settled(peer).await
 }
 
@@ -40,7 +40,7 @@ async fn request_that_is_not_grpc_gets_an_http_status() {
     let mut peer = client_of(&Echo::default()).await;
     let mut stream = 1;
     let mut check = async |changes: &[(&str, &str)], status: &str, text: &str| {
-        let frames = answer(&mut peer, stream, &request_with(changes)).await;
+        let frames = exchange(&mut peer, stream, &request_with(changes)).await;
         stream += 2;
         assert!(frames[0].text().starts_with(&format!(":status: {status}\n")), "{}", frames[0].text());
         assert!(frames[0].text().contains("content-type: text/plain; charset=utf-8\n"));
@@ -61,28 +61,28 @@ async fn request_that_is_not_grpc_gets_an_http_status() {
     assert!(!check(&[(":method", "GET"), (":path", "/")], "200", "This is a gRPC server").await);
     assert!(!check(&[(":method", "HEAD"), (":path", "/")], "200", "").await);
     // Calls still succeed.
-    let frames = answer(&mut peer, 101, REQUEST).await;
+    let frames = exchange(&mut peer, 101, REQUEST).await;
     assert_eq!(frames.len(), 3, "{frames:?}");
 }
 
 /// Non-gRPC requests free their streams, so there may be more of them than concurrent calls.
 #[tokio::test(start_paused = true)]
-async fn answered_requests_take_no_places() {
+async fn finished_requests_occupy_no_slots() {
     let mut peer = client_of(&Echo::default()).await;
     for (number, stream) in (0..2400).zip((1..).step_by(2)) {
-        let head = match number % 3 {
+        let headers = match number % 3 {
             0 => request_with(&[(":method", "GET")]),
             1 => request_at("/test.Echo/Nothing"),
             _ => request_at("/test.Echo/Early"),
         };
-        peer.headers(stream, number % 2 == 0, &[&head[..], &[("x-order", "fail")]].concat());
+        peer.headers(stream, number % 2 == 0, &[&headers[..], &[("x-order", "fail")]].concat());
         let frames = settled(&mut peer).await;
         assert!(frames[0].kind == Kind::Headers && frames[0].stream == stream, "{number}: {frames:?}");
         if number % 2 == 1 {
             peer.data(stream, true, b"");
         }
     }
-    assert_eq!(answer(&mut peer, 9001, REQUEST).await.len(), 3);
+    assert_eq!(exchange(&mut peer, 9001, REQUEST).await.len(), 3);
 }
 
 /// Malformed gRPC requests and unknown methods end with a status in a gRPC response.
@@ -92,14 +92,14 @@ async fn malformed_or_unknown_call_gets_a_grpc_status() {
     let mut peer = client_of(&echo).await;
     let mut stream = 1;
     let mut check = async |changes: &[(&str, &str)], status: &str, text: &str| {
-        let frames = answer(&mut peer, stream, &request_with(changes)).await;
+        let frames = exchange(&mut peer, stream, &request_with(changes)).await;
         stream += 2;
         assert!(frames.len() == 1 && frames[0].end_stream, "{frames:?}");
-        let head = frames[0].text();
-        assert!(head.starts_with(":status: 200\n"), "{head}");
-        assert!(head.contains("content-type: application/grpc\n"), "{head}");
-        assert!(head.contains(&format!("grpc-status: {status}\n")), "{head}");
-        assert!(head.contains(text), "{text} is not in\n{head}");
+        let headers = frames[0].text();
+        assert!(headers.starts_with(":status: 200\n"), "{headers}");
+        assert!(headers.contains("content-type: application/grpc\n"), "{headers}");
+        assert!(headers.contains(&format!("grpc-status: {status}\n")), "{headers}");
+        assert!(headers.contains(text), "{text} is not in\n{headers}");
     };
     check(&[(":path", "/test.Echo/Nothing")], "12", "grpc-message: no such method").await;
     check(&[(":path", "/nothing")], "12", "").await;
@@ -123,7 +123,7 @@ async fn content_types_of_grpc_are_calls() {
         "application/grpc;charset=utf-8",
         "Application/GRPC",
     ]) {
-        let frames = answer(&mut peer, stream, &request_with(&[("content-type", content_type)])).await;
+        let frames = exchange(&mut peer, stream, &request_with(&[("content-type", content_type)])).await;
         assert_eq!(frames.len(), 3, "{content_type}: {frames:?}");
     }
 }
@@ -170,7 +170,7 @@ async fn unary_request_without_its_one_message_fails() {
                 peer.data(stream, true, &body);
             }
             let frames = settled(&mut peer).await;
-            let text = frames.first().expect("an answer").text();
+            let text = frames.first().expect("a response").text();
             assert!(frames[0].end_stream && text.contains("grpc-status: 1"), "{body:?}: {frames:?}");
         }
     }
@@ -183,7 +183,7 @@ async fn unary_request_without_its_one_message_fails() {
 
 /// Headers that differ only in the timeout are parsed once; each call has its own deadline.
 #[tokio::test(start_paused = true)]
-async fn calls_with_like_heads_have_their_own_deadlines() {
+async fn calls_with_similar_headers_have_their_own_deadlines() {
     let mut peer = client_of(&Echo::default()).await;
     let mut stream = 1;
     for _ in 0..10 {
@@ -212,17 +212,17 @@ async fn calls_with_like_heads_have_their_own_deadlines() {
 
 /// More header blocks than the cache holds each find their method.
 #[tokio::test(start_paused = true)]
-async fn calls_of_many_heads_find_their_methods() {
+async fn calls_with_many_header_blocks_find_their_methods() {
     let mut peer = client_of(&Echo::default()).await;
     let mut stream = 1;
     for round in 0..3 {
         for path in ["/test.Echo/Echo", "/test.Echo/Count", "/test.Echo/Nothing", "/test.Echo/Chat"] {
             for value in ["a", "b", "c"] {
-                let head = [&request_at(path)[..], &[("x-echo", value)]].concat();
-                peer.headers_by(Indexing::Insert, stream, false, &head).message(stream, true, b"abc");
+                let headers = [&request_at(path)[..], &[("x-echo", value)]].concat();
+                peer.headers_by(Indexing::Insert, stream, false, &headers).message(stream, true, b"abc");
                 let frames = settled(&mut peer).await;
                 let of_kind = |kind| frames.iter().filter(move |frame| frame.kind == kind);
-                let head = of_kind(Kind::Headers).next().expect("a head").text();
+                let headers = of_kind(Kind::Headers).next().expect("headers").text();
                 let data: Vec<_> = of_kind(Kind::Data).map(|frame| &frame.payload[5..]).collect();
                 let expected: &[&[u8]] = match path {
                     "/test.Echo/Count" => &[b"1 3"],
@@ -232,9 +232,9 @@ async fn calls_of_many_heads_find_their_methods() {
                 assert_eq!(data, expected, "{path} in round {round}");
                 let comes_back = !expected.is_empty();
                 assert_eq!(
-                    head.contains(&format!("x-echo: {value}\n")),
+                    headers.contains(&format!("x-echo: {value}\n")),
                     comes_back,
-                    "{path} {value}: {head}"
+                    "{path} {value}: {headers}"
                 );
                 stream += 2;
             }

@@ -8,7 +8,7 @@ use thalweg_engine::http2::frame::{Flags, GoAway, Kind};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::support::peer::{Frame, HEAD, OK, Peer, REQUEST};
+use crate::support::peer::{Frame, OK, OK_HEADERS, Peer, REQUEST};
 use crate::support::{
     Echo, Receiver, Served, chat, client_with, connected, echo, in_flight, items, raw, request_at,
     server_config, settled, soon, spawn_echo, until,
@@ -23,7 +23,7 @@ fn last_stream(goaway: &Frame) -> u32 {
 /// The first GOAWAY leaves room for requests in flight, the second names the last one. Later requests are not served,
 /// and the connection ends with the last call.
 #[tokio::test(start_paused = true)]
-async fn drain_serves_what_was_on_its_way_and_no_more() {
+async fn drain_serves_calls_in_flight_only() {
     let service = Echo::default();
     let served = Served::echo(&service);
     let mut peer = served.peer().await;
@@ -35,8 +35,8 @@ async fn drain_serves_what_was_on_its_way_and_no_more() {
     let ping = soon(peer.next_of(Kind::Ping)).await;
     // This request was in flight.
     peer.headers(3, false, REQUEST).message(3, true, b"y").send().await;
-    let head = soon(peer.next_of(Kind::Headers)).await;
-    assert_eq!((head.stream, head.end_stream), (3, false));
+    let headers = soon(peer.next_of(Kind::Headers)).await;
+    assert_eq!((headers.stream, headers.end_stream), (3, false));
     peer.frame(Kind::Ping, Flags::ACK, 0, &ping.payload).send().await;
     assert_eq!(last_stream(&soon(peer.next_of(Kind::GoAway)).await), 3);
     assert_eq!(service.started(), 2);
@@ -81,14 +81,14 @@ async fn client_that_ignores_goaway_does_not_use_up_the_grace() {
 
 /// A drain drops the handlers of calls that outlast the grace period, and the client receives the reason.
 #[tokio::test(start_paused = true)]
-async fn calls_under_way_have_the_grace_and_no_more() {
+async fn calls_in_progress_end_after_the_grace() {
     let service = Echo::default();
     let config = server_config(|config| config.shutdown_grace = Duration::from_secs(7));
     let served = Served::start(config, service.router());
     let channel = served.channel(|_| {}).await;
     let unary = spawn_echo(&channel, "sleep");
     let (requests, source) = mpsc::unbounded_channel();
-    let mut responses = soon(chat(&channel, Receiver(source))).await.expect("a head");
+    let mut responses = soon(chat(&channel, Receiver(source))).await.expect("headers");
     until(|| service.started() == 2).await;
     let stopping = served.stop();
     sleep(Duration::from_secs(6)).await;
@@ -106,10 +106,10 @@ async fn calls_under_way_have_the_grace_and_no_more() {
 
 /// Idle clients are disconnected at once, and new calls find no server.
 #[tokio::test(start_paused = true)]
-async fn idle_clients_are_let_go_at_once() {
+async fn idle_clients_are_disconnected_at_once() {
     let served = Served::echo(&Echo::default());
     let (one, other) = (served.channel(|_| {}).await, served.channel(|_| {}).await);
-    soon(echo(&one, raw("x"))).await.expect("an answer");
+    soon(echo(&one, raw("x"))).await.expect("a response");
     let took = soon(served.stop()).await.expect("no panic");
     assert!(took < Duration::from_secs(1), "{took:?}");
     for channel in [one, other] {
@@ -120,25 +120,25 @@ async fn idle_clients_are_let_go_at_once() {
 
 /// `Draining` reports the drain to waiters before it starts and after.
 #[tokio::test(start_paused = true)]
-async fn drain_is_told_to_those_who_ask() {
+async fn drain_is_observable() {
     let config = server_config(|_| {});
     let draining = config.draining.clone();
     let served = Served::start(config, Echo::default().router());
     let waiting = tokio::spawn({
         let draining = draining.clone();
-        async move { draining.begun().await }
+        async move { draining.started().await }
     });
     sleep(Duration::from_secs(1)).await;
-    assert!(!draining.has_begun() && !waiting.is_finished());
+    assert!(!draining.has_started() && !waiting.is_finished());
     soon(served.stop()).await.expect("no panic");
     soon(waiting).await.expect("no panic");
-    assert!(draining.has_begun());
-    soon(draining.begun()).await;
+    assert!(draining.has_started());
+    soon(draining.started()).await;
 }
 
 /// A connection that opens during the drain gets GOAWAY at once.
 #[tokio::test(start_paused = true)]
-async fn connection_that_comes_while_draining_is_asked_to_go() {
+async fn connection_accepted_while_draining_gets_goaway() {
     let config = server_config(|_| {});
     soon(Served::start(config.clone(), Echo::default().router()).stop()).await.expect("no panic");
     // Another server with the same `Draining`.
@@ -148,7 +148,7 @@ async fn connection_that_comes_while_draining_is_asked_to_go() {
 
 /// A complete response that its client reads slowly is sent within the grace period.
 #[tokio::test(start_paused = true)]
-async fn slow_reader_gets_its_answer_within_the_grace() {
+async fn slow_reader_gets_response_within_grace() {
     let config = server_config(|config| config.shutdown_grace = Duration::from_secs(600));
     let served = Served::start(config, Echo::default().router());
     let mut peer = served.peer().await;
@@ -169,7 +169,7 @@ async fn slow_reader_gets_its_answer_within_the_grace() {
 
 /// RFC 9113 §3.4, §6.5.3: a client that does not acknowledge SETTINGS within ten seconds is disconnected.
 #[tokio::test(start_paused = true)]
-async fn client_that_says_nothing_is_let_go() {
+async fn silent_client_gets_settings_timeout() {
     let served = Served::echo(&Echo::default());
     let started = Instant::now();
     let mut silent = Peer::new(served.pipe());
@@ -183,7 +183,7 @@ async fn client_that_says_nothing_is_let_go() {
 
 /// After GOAWAY without an error, new calls use another connection; active ones finish where they are.
 #[tokio::test(start_paused = true)]
-async fn client_leaves_a_server_that_goes_away() {
+async fn client_disconnects_after_goaway() {
     let (channel, mut peer, mut accepted) = connected(&[]).await;
     let under_way = spawn_echo(&channel, "x");
     let stream = soon(peer.next_of(Kind::Data)).await.stream;
@@ -192,10 +192,14 @@ async fn client_leaves_a_server_that_goes_away() {
     let next_call = spawn_echo(&channel, "y");
     let mut next = Peer::server(soon(accepted.recv()).await.expect("it connects"), &[]).await;
     let other = soon(next.next_of(Kind::Data)).await.stream;
-    next.headers(other, false, HEAD).message(other, false, b"z").headers(other, true, OK).send().await;
-    assert_eq!(soon(next_call).await.expect("no panic").expect("an answer"), raw("z"));
-    peer.headers(stream, false, HEAD).message(stream, false, b"w").headers(stream, true, OK).send().await;
-    assert_eq!(soon(under_way).await.expect("no panic").expect("an answer"), raw("w"));
+    next.headers(other, false, OK_HEADERS).message(other, false, b"z").headers(other, true, OK).send().await;
+    assert_eq!(soon(next_call).await.expect("no panic").expect("a response"), raw("z"));
+    peer.headers(stream, false, OK_HEADERS)
+        .message(stream, false, b"w")
+        .headers(stream, true, OK)
+        .send()
+        .await;
+    assert_eq!(soon(under_way).await.expect("no panic").expect("a response"), raw("w"));
     // The last call has ended.
     soon(peer.rest()).await;
 }
@@ -225,10 +229,10 @@ async fn dropped_channel_closes_after_its_last_call() {
         responses.rest().await
     });
     let stream = soon(peer.next_of(Kind::Data)).await.stream;
-    peer.headers(stream, false, HEAD).send().await;
+    peer.headers(stream, false, OK_HEADERS).send().await;
     sleep(Duration::from_secs(5)).await;
     peer.message(stream, false, b"y").headers(stream, true, OK).send().await;
-    let (messages, _) = soon(call).await.expect("no panic").expect("an answer");
+    let (messages, _) = soon(call).await.expect("no panic").expect("a response");
     assert_eq!(messages, [raw("y")]);
     let frames = soon(peer.rest()).await;
     assert!(frames.iter().any(|frame| frame.kind == Kind::GoAway), "{frames:?}");

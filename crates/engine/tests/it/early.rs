@@ -3,7 +3,7 @@
 use thalweg_engine::http2::ErrorCode;
 use thalweg_engine::http2::frame::{Flags, Kind, Setting};
 
-use crate::support::peer::{Frame, HEAD, OK, Peer, REQUEST, envelope};
+use crate::support::peer::{Frame, OK, OK_HEADERS, Peer, REQUEST, envelope};
 use crate::support::{
     CHAT, Echo, call_options, chat, client_of, client_with, connected, items, raw, request_at, server_config,
     settled, soon, spawn_echo, stream, until,
@@ -53,16 +53,16 @@ async fn early_response_is_followed_by_a_no_error_reset() {
 
 /// A complete request needs no reset, whatever the response.
 #[tokio::test(start_paused = true)]
-async fn response_to_a_whole_request_is_not_followed_by_a_reset() {
+async fn response_to_complete_request_is_not_followed_by_reset() {
     let mut peer = client_of(&Echo::default()).await;
-    for (stream, path, answer) in [
+    for (stream, path, expected) in [
         (1, "/test.Echo/Echo", &[HEADERS, DATA, END][..]),
         (3, "/test.Echo/Chat", &[HEADERS, DATA, END]),
         (5, "/test.Echo/Count", &[HEADERS, DATA, END]),
         (7, "/test.Echo/Nothing", &[END]),
     ] {
         peer.headers(stream, false, &request_at(path)).message(stream, true, b"x");
-        assert_eq!(outline(&settled(&mut peer).await), answer, "{path}");
+        assert_eq!(outline(&settled(&mut peer).await), expected, "{path}");
     }
     peer.headers(9, false, REQUEST).message(9, true, b"fail");
     assert_eq!(outline(&settled(&mut peer).await), [END]);
@@ -99,12 +99,12 @@ async fn first_data(peer: &mut Peer) -> Frame {
 
 /// A client that gets the response before it has sent the whole message cancels the rest.
 #[tokio::test(start_paused = true)]
-async fn client_cancels_the_rest_of_a_request_that_is_answered() {
+async fn client_cancels_request_after_early_response() {
     let (channel, mut peer, _accepted) = connected(&[Setting::InitialWindowSize(10)]).await;
     let call = spawn_echo(&channel, "longer than the window");
     let data = first_data(&mut peer).await;
     assert!(!data.end_stream);
-    let failed = [HEAD, &[("grpc-status", "7"), ("grpc-message", "no")]].concat();
+    let failed = [OK_HEADERS, &[("grpc-status", "7"), ("grpc-message", "no")]].concat();
     peer.headers(1, true, &failed).send().await;
     let status = soon(call).await.expect("no panic").expect_err("it was refused");
     assert_eq!((status.code(), status.message()), (thalweg_engine::Code::PermissionDenied, "no"));
@@ -113,22 +113,28 @@ async fn client_cancels_the_rest_of_a_request_that_is_answered() {
 
 /// NO_ERROR after a complete response is no failure, for unary calls and streams.
 #[tokio::test(start_paused = true)]
-async fn no_error_behind_an_answer_is_success() {
+async fn no_error_reset_after_response_is_success() {
     let (channel, mut peer, _accepted) = connected(&[Setting::InitialWindowSize(10)]).await;
     let call = spawn_echo(&channel, "longer than the window");
     first_data(&mut peer).await;
-    peer.headers(1, false, HEAD).message(1, false, b"y").headers(1, true, OK).reset(1, ErrorCode::NoError);
+    peer.headers(1, false, OK_HEADERS)
+        .message(1, false, b"y")
+        .headers(1, true, OK)
+        .reset(1, ErrorCode::NoError);
     peer.send().await;
-    assert_eq!(soon(call).await.expect("no panic").expect("an answer"), raw("y"));
+    assert_eq!(soon(call).await.expect("no panic").expect("a response"), raw("y"));
 
     let call = tokio::spawn({
         let channel = channel.clone();
         async move { chat(&channel, items(vec![raw("longer than the window")])).await?.rest().await }
     });
     first_data(&mut peer).await;
-    peer.headers(3, false, HEAD).message(3, false, b"y").headers(3, true, OK).reset(3, ErrorCode::NoError);
+    peer.headers(3, false, OK_HEADERS)
+        .message(3, false, b"y")
+        .headers(3, true, OK)
+        .reset(3, ErrorCode::NoError);
     peer.send().await;
-    let (messages, _) = soon(call).await.expect("no panic").expect("an answer");
+    let (messages, _) = soon(call).await.expect("no panic").expect("a response");
     assert_eq!(messages, [raw("y")]);
     until(|| channel.lanes()[0].in_flight == 0).await;
 
@@ -138,7 +144,7 @@ async fn no_error_behind_an_answer_is_success() {
         async move { stream(&channel, &CHAT, items(vec![raw("x")]), &options).await?.rest().await }
     });
     first_data(&mut peer).await;
-    peer.headers(5, false, HEAD).message(5, false, b"y").reset(5, ErrorCode::NoError).send().await;
+    peer.headers(5, false, OK_HEADERS).message(5, false, b"y").reset(5, ErrorCode::NoError).send().await;
     let status = soon(call).await.expect("no panic").expect_err("it was cut off");
     assert_eq!(status.code(), thalweg_engine::Code::Internal, "{status:?}");
 }

@@ -24,9 +24,9 @@ use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 
 /// A body that is available at once.
-struct Whole(Option<Bytes>);
+struct CompleteBody(Option<Bytes>);
 
-impl http_body::Body for Whole {
+impl http_body::Body for CompleteBody {
     type Data = Bytes;
     type Error = Status;
 
@@ -38,7 +38,7 @@ impl http_body::Body for Whole {
     }
 }
 
-impl OutgoingBody for Whole {
+impl OutgoingBody for CompleteBody {
     fn status(error: Status) -> Status {
         error
     }
@@ -50,14 +50,14 @@ struct Says;
 impl RawHandler for Says {
     type Head = ();
     type RequestBody = RawBody;
-    type Body = Whole;
-    type Future = std::future::Ready<Response<Whole>>;
+    type Body = CompleteBody;
+    type Future = std::future::Ready<Response<CompleteBody>>;
 
     fn read_head(&self, _: &RawHead<'_>) {}
 
     fn start(&self, head: &RawHead<'_>, (): &(), _: RawBody) -> Self::Future {
-        let said = format!("{} {} fallback", head.method, head.uri.path());
-        std::future::ready(Response::new(Whole(Some(said.into()))))
+        let text = format!("{} {} fallback", head.method, head.uri.path());
+        std::future::ready(Response::new(CompleteBody(Some(text.into()))))
     }
 }
 
@@ -128,7 +128,7 @@ impl UnaryHandler for Says1 {
         Ok(std::future::ready(()))
     }
 
-    fn answer((): &()) -> Result<MessageResponse<'_, impl Encode>, Status> {
+    fn response((): &()) -> Result<MessageResponse<'_, impl Encode>, Status> {
         Ok(MessageResponse { metadata: &NONE, message: Text("grpc"), trailers: None })
     }
 }
@@ -183,14 +183,14 @@ async fn soon<F: Future>(future: F) -> F::Output {
     tokio::time::timeout(Duration::from_secs(20), future).await.expect("it takes no longer")
 }
 
-async fn answer_of(channel: &Channel, method: &str, path: &str, content_type: &'static str) -> String {
-    let mut request = Request::new(Whole(Some(Bytes::from_static(b"\0\0\0\0\0"))));
+async fn text_of(channel: &Channel, method: &str, path: &str, content_type: &'static str) -> String {
+    let mut request = Request::new(CompleteBody(Some(Bytes::from_static(b"\0\0\0\0\0"))));
     *request.method_mut() = method.parse().expect("a method");
     *request.uri_mut() = path.parse().expect("a path");
     request.headers_mut().insert("content-type", HeaderValue::from_static(content_type));
-    let mut body = soon(channel.raw(request, &CallOptions::default())).await.expect("an answer").into_body();
+    let mut body = soon(channel.raw(request, &CallOptions::default())).await.expect("a response").into_body();
     let mut text = Vec::new();
-    if let Some((bytes, trailers)) = body.take_whole() {
+    if let Some((bytes, trailers)) = body.take_complete() {
         text.extend_from_slice(&bytes);
         if let Trailers::Fields(fields) = trailers {
             text.extend_from_slice(fields["grpc-status"].as_bytes());
@@ -208,12 +208,12 @@ async fn answer_of(channel: &Channel, method: &str, path: &str, content_type: &'
 const GRPC: &str = "\0\0\0\0\u{4}grpc";
 
 #[tokio::test]
-async fn requests_that_are_not_grpc_go_beside() {
+async fn non_grpc_requests_go_to_the_fallback() {
     let target = serve(config(&Echo::default())).await;
     let channel = Channel::new(&target, ChannelConfig::default()).expect("a target");
     let check = async |method: &str, path: &str, content_type: &'static str, expected: &str| {
-        let answer = answer_of(&channel, method, path, content_type).await;
-        assert_eq!(answer, expected, "{method} {path} as {content_type}");
+        let text = text_of(&channel, method, path, content_type).await;
+        assert_eq!(text, expected, "{method} {path} as {content_type}");
     };
     check("POST", "/a.B/Open", "application/grpc", GRPC).await;
     check("POST", "/a.B/Open", "application/grpc+proto", GRPC).await;
@@ -231,20 +231,20 @@ async fn requests_that_are_not_grpc_go_beside() {
 }
 
 #[tokio::test]
-async fn without_anything_beside_nothing_changes() {
+async fn without_fallback_non_grpc_requests_are_refused() {
     let target = serve(ServerConfig::default()).await;
     let channel = Channel::new(&target, ChannelConfig::default()).expect("a target");
-    let answer = answer_of(&channel, "GET", "/", "text/plain").await;
-    assert!(answer.contains("gRPC server"), "{answer}");
+    let text = text_of(&channel, "GET", "/", "text/plain").await;
+    assert!(text.contains("gRPC server"), "{text}");
     let mut client = TcpStream::connect(&target).await.expect("a connection");
     // The server sends SETTINGS before it receives anything.
-    let mut head = [0; 9];
-    soon(client.read_exact(&mut head)).await.expect("a frame");
-    assert_eq!(head[3], 4);
+    let mut header = [0; 9];
+    soon(client.read_exact(&mut header)).await.expect("a frame");
+    assert_eq!(header[3], 4);
 }
 
 #[tokio::test]
-async fn the_first_bytes_choose_the_protocol() {
+async fn first_bytes_choose_the_protocol() {
     let target = serve(config(&Echo::default())).await;
     let mut client = TcpStream::connect(&target).await.expect("a connection");
     client.write_all(b"GET").await.expect("it is taken");
@@ -255,16 +255,16 @@ async fn the_first_bytes_choose_the_protocol() {
     // A preface in pieces is HTTP/2; the server sends nothing before it is complete.
     let mut client = TcpStream::connect(&target).await.expect("a connection");
     client.write_all(b"PRI * HTTP/2.0\r\n\r\nS").await.expect("it is taken");
-    let mut head = [0; 9];
-    let early = tokio::time::timeout(Duration::from_millis(50), client.read(&mut head)).await;
+    let mut header = [0; 9];
+    let early = tokio::time::timeout(Duration::from_millis(50), client.read(&mut header)).await;
     assert!(early.is_err(), "{early:?}");
     client.write_all(b"M\r\n\r\n\0\0\0\x04\0\0\0\0\0").await.expect("it is taken");
-    soon(client.read_exact(&mut head)).await.expect("a frame");
-    assert_eq!(head[3], 4, "SETTINGS");
+    soon(client.read_exact(&mut header)).await.expect("a frame");
+    assert_eq!(header[3], 4, "SETTINGS");
 }
 
 #[tokio::test]
-async fn a_connection_that_does_not_begin_is_closed() {
+async fn connection_without_first_bytes_is_closed() {
     let mut config = config(&Echo::default());
     config.header_timeout = Duration::from_millis(50);
     let target = serve(config).await;
@@ -292,7 +292,7 @@ async fn begin(target: &str, first: &str) -> TcpStream {
 }
 
 #[tokio::test]
-async fn a_server_that_stops_asks_connections_of_http1_to_end() {
+async fn stopping_server_drains_http1_connections() {
     let echo = Echo::default();
     let mut config = config(&echo);
     config.shutdown_grace = Duration::from_millis(300);
@@ -314,7 +314,7 @@ async fn a_server_that_stops_asks_connections_of_http1_to_end() {
 }
 
 #[tokio::test]
-async fn idle_connections_of_http1_go_when_room_is_wanted() {
+async fn idle_http1_connections_make_room() {
     let mut config = config(&Echo::default());
     config.max_connections = Some(2);
     let target = serve(config).await;
@@ -328,7 +328,7 @@ async fn idle_connections_of_http1_go_when_room_is_wanted() {
 }
 
 #[tokio::test]
-async fn connections_of_http1_have_their_time() {
+async fn http1_connections_have_timeouts() {
     let mut config = config(&Echo::default());
     config.max_connection_idle = Some(Duration::from_millis(500));
     let target = serve(config).await;

@@ -7,7 +7,7 @@ use thalweg_engine::http2::frame::{Flags, Kind};
 use thalweg_engine::{Code, Keepalive};
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::support::peer::{HEAD, OK, Peer, REQUEST};
+use crate::support::peer::{OK, OK_HEADERS, Peer, REQUEST};
 use crate::support::{
     Echo, channel_config, client_with, connected_by, server_config, soon, spawn_echo, until,
 };
@@ -18,19 +18,19 @@ fn seconds(seconds: u64) -> Duration {
 
 /// PINGs detect a silent server; a call to a server that acknowledges them keeps waiting.
 #[tokio::test(start_paused = true)]
-async fn silent_server_is_found() {
+async fn silent_server_is_detected() {
     let keepalive = Keepalive::every(seconds(30)).timeout(seconds(5));
     let config = channel_config(|config| config.keepalive = Some(keepalive));
     let (channel, mut peer, _accepted) = connected_by(config, &[]).await;
     let call = spawn_echo(&channel, "x");
     peer.next_of(Kind::Headers).await;
-    let began = Instant::now();
+    let started_at = Instant::now();
     for _ in 0..3 {
         let ping = peer.next_of(Kind::Ping).await;
         peer.frame(Kind::Ping, Flags::ACK, 0, &ping.payload).send().await;
     }
-    let answered = began.elapsed().as_secs();
-    assert!((88..93).contains(&answered), "three PINGs took {answered} s");
+    let pings_took = started_at.elapsed().as_secs();
+    assert!((88..93).contains(&pings_took), "three PINGs took {pings_took} s");
     assert!(!call.is_finished());
     peer.next_of(Kind::Ping).await;
     let status = soon(call).await.expect("no panic").expect_err("it is lost");
@@ -40,7 +40,7 @@ async fn silent_server_is_found() {
         "connection to memory:1 lost: no response to a keepalive PING in 5s [/test.Echo/Echo to memory:1, waiting for \
          the response]"
     );
-    let found = began.elapsed().as_secs() - answered;
+    let found = started_at.elapsed().as_secs() - pings_took;
     assert!((34..37).contains(&found), "found after {found} s");
 }
 
@@ -51,19 +51,19 @@ async fn server_that_sends_gets_no_ping() {
     let (channel, mut peer, _accepted) = connected_by(config, &[]).await;
     let call = spawn_echo(&channel, "x");
     let stream = peer.next_of(Kind::Headers).await.stream;
-    peer.headers(stream, false, HEAD).send().await;
+    peer.headers(stream, false, OK_HEADERS).send().await;
     for _ in 0..10 {
         let ping = timeout(seconds(8), peer.next_of(Kind::Ping)).await;
         assert!(ping.is_err(), "asked while it sends");
         peer.data(stream, false, b"").frame(Kind::WindowUpdate, Flags::NONE, 0, &[0, 0, 0, 1]).send().await;
     }
     peer.message(stream, false, b"y").headers(stream, true, OK).send().await;
-    assert_eq!(soon(call).await.expect("no panic").expect("an answer").0, "y");
+    assert_eq!(soon(call).await.expect("no panic").expect("a response").0, "y");
 }
 
 /// A client sends no PINGs without calls unless configured to.
 #[tokio::test(start_paused = true)]
-async fn idle_server_gets_no_ping_unless_asked_for() {
+async fn idle_server_is_pinged_only_if_configured() {
     let check = async |without_calls: bool| {
         let keepalive = Keepalive::every(seconds(10)).without_calls(without_calls);
         let config = channel_config(|config| config.keepalive = Some(keepalive));
@@ -81,10 +81,10 @@ async fn too_many_pings_double_the_interval() {
     let keepalive = Keepalive::every(seconds(10)).without_calls(true);
     let config = channel_config(|config| config.keepalive = Some(keepalive));
     let (channel, mut peer, mut accepted) = connected_by(config, &[]).await;
-    let mut began = Instant::now();
+    let mut started_at = Instant::now();
     for interval in [10, 20, 40] {
         peer.next_of(Kind::Ping).await;
-        let took = began.elapsed().as_secs();
+        let took = started_at.elapsed().as_secs();
         assert!((interval..interval + 2).contains(&took), "a PING after {took} s in place of {interval}");
         let calm = [&[0, 0, 0, 0, 0, 0, 0, 11][..], b"too_many_pings"].concat();
         peer.frame(Kind::GoAway, Flags::NONE, 0, &calm).send().await;
@@ -93,15 +93,19 @@ async fn too_many_pings_double_the_interval() {
         let call = spawn_echo(&channel, "x");
         peer = Peer::server(soon(accepted.recv()).await.expect("it connects"), &[]).await;
         let stream = peer.next_of(Kind::Headers).await.stream;
-        peer.headers(stream, false, HEAD).message(stream, false, b"y").headers(stream, true, OK).send().await;
-        soon(call).await.expect("no panic").expect("an answer");
-        began = Instant::now();
+        peer.headers(stream, false, OK_HEADERS)
+            .message(stream, false, b"y")
+            .headers(stream, true, OK)
+            .send()
+            .await;
+        soon(call).await.expect("no panic").expect("a response");
+        started_at = Instant::now();
     }
 }
 
 /// A server closes connections with silent clients, with or without calls, and keeps those that respond.
 #[tokio::test(start_paused = true)]
-async fn silent_client_is_found() {
+async fn silent_client_is_detected() {
     let check = async |calls: usize| {
         let echo = Echo::default();
         let keepalive = Keepalive::every(seconds(10)).timeout(seconds(3));
@@ -111,11 +115,11 @@ async fn silent_client_is_found() {
             peer.headers(1, false, REQUEST).message(1, true, b"sleep").send().await;
         }
         let ping = soon(peer.next_of(Kind::Ping)).await;
-        let began = Instant::now();
+        let started_at = Instant::now();
         peer.frame(Kind::Ping, Flags::ACK, 0, &ping.payload).send().await;
         peer.next_of(Kind::Ping).await;
         assert!(soon(peer.rest()).await.iter().any(|frame| frame.kind == Kind::GoAway));
-        let took = began.elapsed().as_secs();
+        let took = started_at.elapsed().as_secs();
         assert!((12..18).contains(&took), "found after {took} s");
         until(|| echo.cancelled() == calls).await;
     };
@@ -125,26 +129,26 @@ async fn silent_client_is_found() {
 
 /// A connection at its maximum age gets GOAWAY, and is closed after its grace period.
 #[tokio::test(start_paused = true)]
-async fn old_connection_is_asked_to_go_and_cut_off() {
+async fn old_connection_gets_goaway_and_is_closed() {
     let config = server_config(|config| {
         config.max_connection_age = Some(seconds(100));
         config.max_connection_age_grace = Some(seconds(20));
     });
     let mut peer = client_with(config, Echo::default().router()).await;
     peer.headers(1, false, REQUEST).message(1, true, b"sleep").send().await;
-    let began = Instant::now();
+    let started_at = Instant::now();
     let goaway = peer.next_of(Kind::GoAway).await;
     assert_eq!(goaway.code(), ErrorCode::NoError);
-    let asked = began.elapsed().as_secs();
-    assert!((89..113).contains(&asked), "asked to go after {asked} s");
+    let goaway_after = started_at.elapsed().as_secs();
+    assert!((89..113).contains(&goaway_after), "asked to go after {goaway_after} s");
     timeout(seconds(100), peer.rest()).await.expect("an end");
-    let took = began.elapsed().as_secs() - asked;
+    let took = started_at.elapsed().as_secs() - goaway_after;
     assert!((18..25).contains(&took), "cut off {took} s later");
 }
 
 /// A connection without calls gets GOAWAY after `max_connection_idle`; one with a call does not.
 #[tokio::test(start_paused = true)]
-async fn idle_connection_is_asked_to_go() {
+async fn idle_connection_gets_goaway() {
     let config = server_config(|config| config.max_connection_idle = Some(seconds(60)));
     let mut peer = client_with(config, Echo::default().router()).await;
     peer.headers(1, false, REQUEST).message(1, true, b"sleep").send().await;
@@ -162,9 +166,9 @@ async fn idle_connection_is_asked_to_go() {
 async fn idle_channel_disconnects() {
     let config = channel_config(|config| config.idle_timeout = Some(seconds(60)));
     let (channel, mut peer, mut accepted) = connected_by(config, &[]).await;
-    let began = Instant::now();
+    let started_at = Instant::now();
     timeout(seconds(100), peer.rest()).await.expect("an end");
-    let took = began.elapsed().as_secs();
+    let took = started_at.elapsed().as_secs();
     assert!((60..80).contains(&took), "closed after {took} s");
     assert_eq!(channel.lanes()[0].state, "IDLE");
     let call = spawn_echo(&channel, "x");
@@ -172,6 +176,10 @@ async fn idle_channel_disconnects() {
     // A connection with a call is not idle.
     let stream = peer.next_of(Kind::Headers).await.stream;
     sleep(seconds(200)).await;
-    peer.headers(stream, false, HEAD).message(stream, false, b"y").headers(stream, true, OK).send().await;
-    soon(call).await.expect("no panic").expect("an answer");
+    peer.headers(stream, false, OK_HEADERS)
+        .message(stream, false, b"y")
+        .headers(stream, true, OK)
+        .send()
+        .await;
+    soon(call).await.expect("no panic").expect("a response");
 }

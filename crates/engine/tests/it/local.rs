@@ -53,8 +53,8 @@ fn head_within(timeout: Duration) -> RequestHead {
 }
 
 /// Reads a whole stream: initial metadata, messages, trailing metadata.
-async fn whole(mut stream: LocalStream) -> Result<(HeaderMap, Vec<Bytes>, HeaderMap), Status> {
-    let initial = soon(stream.head()).await?;
+async fn collect(mut stream: LocalStream) -> Result<(HeaderMap, Vec<Bytes>, HeaderMap), Status> {
+    let initial = soon(stream.headers()).await?;
     let mut messages = Vec::new();
     while let Some(message) = soon(stream.message()).await? {
         messages.push(message);
@@ -65,33 +65,33 @@ async fn whole(mut stream: LocalStream) -> Result<(HeaderMap, Vec<Bytes>, Header
 const UNARY: &str = "/test.Echo/Echo";
 
 #[tokio::test(start_paused = true)]
-async fn unary_call_is_answered() {
+async fn unary_call_gets_a_response() {
     let calls = local(&Echo::default());
     let sent = head_of(&[("x-echo", "1"), ("x-trailer", "2")]);
     for message in ["x", "yield", ""] {
-        let answer = soon(calls.call_unary(UNARY, &sent, Bytes::from_static(message.as_bytes()))).await;
-        let answer = answer.expect("an answer");
-        assert_eq!(answer.message, message);
+        let response = soon(calls.call_unary(UNARY, &sent, Bytes::from_static(message.as_bytes()))).await;
+        let response = response.expect("a response");
+        assert_eq!(response.message, message);
         assert_eq!(
-            (answer.metadata, answer.trailers),
+            (response.metadata, response.trailers),
             (fields(&[("x-echo", "1")]), fields(&[("x-trailer", "2")]))
         );
     }
     let method = calls.methods().into_iter().find(|method| &**method.name() == "test.Echo/Echo");
-    let answer = calls.call_method(&method.expect("it is listed"), &head(), Bytes::from_static(b"y"));
-    assert_eq!(soon(answer).await.expect("an answer").message, "y");
+    let response = calls.call_method(&method.expect("it is listed"), &head(), Bytes::from_static(b"y"));
+    assert_eq!(soon(response).await.expect("a response").message, "y");
     let names: Vec<_> = calls.methods().iter().map(|method| method.name().to_string()).collect();
     assert_eq!(names, ["Chat", "Count", "Early", "Echo", "Repeat"].map(|name| format!("test.Echo/{name}")));
 }
 
 #[tokio::test(start_paused = true)]
-async fn streams_are_answered() {
+async fn streams_get_responses() {
     let calls = local(&Echo::default());
     let check = async |method: &str, messages: &[&'static str], expected: &[&str]| {
         let sent = head_of(&[("x-echo", "1"), ("x-trailer", "2")]);
         let stream = calls.call_stream(&format!("/test.Echo/{method}"), sent, requests(messages));
-        let (initial, answers, trailing) = whole(stream).await.expect("it ends well");
-        assert_eq!(answers, expected, "{method}");
+        let (initial, responses, trailing) = collect(stream).await.expect("it ends well");
+        assert_eq!(responses, expected, "{method}");
         assert_eq!(
             (initial, trailing),
             (fields(&[("x-echo", "1")]), fields(&[("x-trailer", "2")])),
@@ -108,18 +108,19 @@ async fn streams_are_answered() {
 
 /// Both ways of calling work with all method types, if the number of messages fits.
 #[tokio::test(start_paused = true)]
-async fn number_of_messages_has_to_fit() {
+async fn wrong_number_of_messages_fails() {
     let calls = local(&Echo::default());
     let one = soon(calls.call_unary("/test.Echo/Count", &head(), Bytes::from_static(b"abc"))).await;
-    assert_eq!(one.expect("an answer").message, "1 3");
+    assert_eq!(one.expect("a response").message, "1 3");
     let one = soon(calls.call_unary("/test.Echo/Repeat", &head(), Bytes::from_static(b"1 1"))).await;
-    assert_eq!(one.expect("an answer").message, "\x07");
+    assert_eq!(one.expect("a response").message, "\x07");
     for order in ["0 1", "2 1"] {
         let status = soon(calls.call_unary("/test.Echo/Repeat", &head(), Bytes::from(order))).await;
         assert_eq!(status.expect_err("not one").code(), Code::Unimplemented, "{order}");
     }
     for messages in [&[][..], &["a", "b"]] {
-        let status = whole(calls.call_stream(UNARY, head(), requests(messages))).await.expect_err("not one");
+        let status =
+            collect(calls.call_stream(UNARY, head(), requests(messages))).await.expect_err("not one");
         assert_eq!(status.code(), Code::Unimplemented, "{messages:?}");
     }
 }
@@ -134,7 +135,7 @@ async fn failures_end_the_call() {
             assert_eq!((status.details(), status.metadata()), (expected.details(), expected.metadata()));
         };
         same(soon(calls.call_unary(UNARY, &head(), Bytes::from(order))).await.expect_err("it fails"));
-        same(whole(calls.call_stream(UNARY, head(), requests(&[order]))).await.expect_err("it fails"));
+        same(collect(calls.call_stream(UNARY, head(), requests(&[order]))).await.expect_err("it fails"));
     };
     check("fail", failure()).await;
     let panicked = || Status::new(Code::Internal, "the handler panicked");
@@ -149,16 +150,16 @@ async fn failures_end_the_call() {
             Status::new(Code::Cancelled, "the handler dropped the call without a response"),
         ),
     ] {
-        let status = whole(calls.call_stream("/test.Echo/Early", head_of(&[sent]), requests(&[]))).await;
+        let status = collect(calls.call_stream("/test.Echo/Early", head_of(&[sent]), requests(&[]))).await;
         let status = status.expect_err("it fails");
         assert_eq!((status.code(), status.message()), (expected.code(), expected.message()));
     }
     let status =
-        whole(calls.call_stream("/test.Echo/Chat", head_of(&[("x-panic", "1")]), requests(&[]))).await;
+        collect(calls.call_stream("/test.Echo/Chat", head_of(&[("x-panic", "1")]), requests(&[]))).await;
     assert_eq!(status.expect_err("it panics").code(), Code::Internal);
     let nowhere = soon(calls.call_unary("/test.Echo/None", &head(), Bytes::new())).await;
     assert_eq!(nowhere.expect_err("no such method").code(), Code::Unimplemented);
-    let nowhere = whole(calls.call_stream("/test.Echo/None", head(), requests(&[]))).await;
+    let nowhere = collect(calls.call_stream("/test.Echo/None", head(), requests(&[]))).await;
     assert_eq!(nowhere.expect_err("no such method").code(), Code::Unimplemented);
 }
 
@@ -173,7 +174,7 @@ async fn sizes_are_limited() {
             assert_eq!(unary.map(drop).map_err(|status| status.code()).err(), expected, "{order}");
             for method in ["Echo", "Chat"] {
                 let path = format!("/test.Echo/{method}");
-                let stream = whole(calls.call_stream(&path, head(), requests(&[order]))).await;
+                let stream = collect(calls.call_stream(&path, head(), requests(&[order]))).await;
                 assert_eq!(
                     stream.map(drop).map_err(|status| status.code()).err(),
                     expected,
@@ -203,19 +204,19 @@ async fn deadlines_fire() {
     check(late.expect_err("it sleeps"), started);
     let started = Instant::now();
     check(
-        whole(calls.call_stream(UNARY, short(), requests(&["sleep"]))).await.expect_err("it sleeps"),
+        collect(calls.call_stream(UNARY, short(), requests(&["sleep"]))).await.expect_err("it sleeps"),
         started,
     );
     assert_eq!(echo.cancelled(), 2);
     let (sender, silent) = mpsc::unbounded_channel();
     let started = Instant::now();
-    let late = whole(calls.call_stream(UNARY, short(), Requests(silent))).await.expect_err("nothing comes");
+    let late = collect(calls.call_stream(UNARY, short(), Requests(silent))).await.expect_err("nothing comes");
     assert!(late.message().contains("the request was not complete"), "{late:?}");
     check(late, started);
     drop(sender);
     let (sender, silent) = mpsc::unbounded_channel();
     let started = Instant::now();
-    let late = whole(calls.call_stream("/test.Echo/Chat", short(), Requests(silent))).await;
+    let late = collect(calls.call_stream("/test.Echo/Chat", short(), Requests(silent))).await;
     check(late.expect_err("nothing comes"), started);
     assert!(sender.is_closed(), "nobody reads");
     assert_eq!(echo.cancelled(), 3);
@@ -233,7 +234,7 @@ async fn dropped_call_ends_its_handler() {
     let (sender, open) = mpsc::unbounded_channel();
     let mut stream = calls.call_stream("/test.Echo/Chat", head(), Requests(open));
     sender.send(Ok(Bytes::from_static(b"a"))).expect("open");
-    soon(stream.head()).await.expect("a head");
+    soon(stream.headers()).await.expect("headers");
     assert_eq!(soon(stream.message()).await.expect("a message").expect("one"), "a");
     assert_eq!((echo.cancelled(), sender.is_closed()), (1, false));
     drop(stream);
@@ -242,11 +243,11 @@ async fn dropped_call_ends_its_handler() {
 
 /// Requests and responses alternate; the handler reads an error among the requests.
 #[tokio::test(start_paused = true)]
-async fn messages_go_back_and_forth() {
+async fn bidi_messages_alternate() {
     let calls = local(&Echo::default());
     let (sender, open) = mpsc::unbounded_channel();
     let mut stream = calls.call_stream("/test.Echo/Chat", head(), Requests(open));
-    soon(stream.head()).await.expect("a head");
+    soon(stream.headers()).await.expect("headers");
     for len in [0, 1, 5000, 100_000] {
         let message = Bytes::from(vec![len as u8; len]);
         sender.send(Ok(message.clone())).expect("open");
@@ -261,7 +262,7 @@ async fn messages_go_back_and_forth() {
         sender.send(Err(Status::new(Code::DataLoss, "broken"))).expect("open");
         Requests(open)
     };
-    let status = whole(calls.call_stream(UNARY, head(), broken)).await.expect_err("it is broken");
+    let status = collect(calls.call_stream(UNARY, head(), broken)).await.expect_err("it is broken");
     assert_eq!(status.code(), Code::DataLoss);
 }
 
@@ -281,11 +282,11 @@ impl Stream for Endless {
 
 /// A handler runs at most 64 KiB ahead of the reader of its responses, and continues when they are read.
 #[tokio::test(start_paused = true)]
-async fn answers_wait_for_their_reader() {
+async fn responses_wait_for_their_reader() {
     let taken = Arc::new(AtomicUsize::new(0));
     let requests = Endless(Arc::clone(&taken));
     let mut stream = local(&Echo::default()).call_stream("/test.Echo/Chat", head(), requests);
-    soon(stream.head()).await.expect("a head");
+    soon(stream.headers()).await.expect("headers");
     for round in 1..=5 {
         let before = taken.load(Ordering::SeqCst);
         // A message counts its bytes and some overhead.

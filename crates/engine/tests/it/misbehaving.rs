@@ -8,7 +8,7 @@ use thalweg_engine::http2::frame::{Flags, Kind, Setting};
 use thalweg_engine::{CallOptions, Code, server};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 
-use crate::support::peer::{self, HEAD, Peer, REQUEST};
+use crate::support::peer::{self, OK_HEADERS, Peer, REQUEST};
 use crate::support::{
     Echo, chat, client_of, connected, count, echo, items, raw, request_at, server_config, soon, spawn_echo,
     spawn_echo_with, unary, within,
@@ -37,14 +37,14 @@ fn size(frames: &[peer::Frame]) -> usize {
 #[tokio::test(start_paused = true)]
 async fn client_that_floods_and_does_not_read_is_cut_off() {
     let unknown = request_at("/test.Echo/Nothing");
-    let check = async |what: &str, round: &dyn Fn(&mut Peer, u32)| {
+    let check = async |name: &str, round: &dyn Fn(&mut Peer, u32)| {
         let frames = flood(round).await;
         let last = frames.last().map(|frame| frame.kind);
-        assert_eq!(last, Some(Kind::GoAway), "{what}");
-        assert_eq!(frames.last().expect("a frame").code(), ErrorCode::EnhanceYourCalm, "{what}");
+        assert_eq!(last, Some(Kind::GoAway), "{name}");
+        assert_eq!(frames.last().expect("a frame").code(), ErrorCode::EnhanceYourCalm, "{name}");
         // Twice the output target, and 1 MiB for the responses, whose fields have some 150 bytes of text each.
         let bound = 2 * thalweg_engine::http2::Config::default().output_target + (1 << 20);
-        assert!(size(&frames) < bound, "{what}: {}", size(&frames));
+        assert!(size(&frames) < bound, "{name}: {}", size(&frames));
     };
     check("refused calls that stay open", &|client, stream| {
         client.headers(stream, false, &unknown);
@@ -75,8 +75,8 @@ async fn garbage_ends_the_connection() {
         let serving = server::serve_connection(server_config(|_| {}), Echo::default().router(), far);
         let serving = tokio::spawn(serving);
         near.write_all(garbage).await.expect("it reads");
-        let mut said = Vec::new();
-        soon(near.read_to_end(&mut said)).await.expect("an end");
+        let mut received = Vec::new();
+        soon(near.read_to_end(&mut received)).await.expect("an end");
         drop(near);
         soon(serving).await.expect("no panic");
     };
@@ -111,7 +111,7 @@ async fn server_that_breaks_the_protocol_loses_its_calls() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn server_that_never_grants_window_holds_up_messages_alone() {
+async fn server_without_window_blocks_messages_only() {
     let (channel, mut peer, _accepted) = connected(&[]).await;
     // 65,535 bytes may be sent. Further data and other messages wait, but headers and resets do not.
     let large = tokio::spawn({
@@ -132,7 +132,7 @@ async fn server_that_never_grants_window_holds_up_messages_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn answer_before_a_hang_up_arrives() {
+async fn response_before_disconnect_arrives() {
     let (channel, mut peer, _accepted) = connected(&[]).await;
     // The client still has much unread data to write.
     let requests = items(vec![raw(vec![1; 30_000]); 2]);
@@ -140,8 +140,11 @@ async fn answer_before_a_hang_up_arrives() {
         let mut responses = chat(&channel, requests).await?;
         responses.message().await
     });
-    let head = soon(peer.next_of(Kind::Headers)).await;
-    peer.headers(head.stream, false, HEAD).headers(head.stream, true, &[("grpc-status", "8")]).send().await;
+    let headers = soon(peer.next_of(Kind::Headers)).await;
+    peer.headers(headers.stream, false, OK_HEADERS)
+        .headers(headers.stream, true, &[("grpc-status", "8")])
+        .send()
+        .await;
     drop(peer);
     let status = soon(call).await.expect("no panic").expect_err("it was told");
     assert_eq!(status.code(), Code::ResourceExhausted, "{status:?}");
@@ -154,21 +157,21 @@ async fn second_response_is_unimplemented() {
         let channel = channel.clone();
         async move { count(&channel, items(vec![raw("x")]), &CallOptions::default()).await }
     });
-    let head = soon(peer.next_of(Kind::Headers)).await;
-    peer.headers(head.stream, false, HEAD).message(head.stream, false, b"one").message(
-        head.stream,
+    let headers = soon(peer.next_of(Kind::Headers)).await;
+    peer.headers(headers.stream, false, OK_HEADERS).message(headers.stream, false, b"one").message(
+        headers.stream,
         false,
         b"two",
     );
     peer.send().await;
     let status = soon(call).await.expect("no panic").expect_err("two answers");
     assert_eq!(status.code(), Code::Unimplemented, "{status:?}");
-    assert_eq!(soon(peer.next_of(Kind::RstStream)).await.stream, head.stream);
+    assert_eq!(soon(peer.next_of(Kind::RstStream)).await.stream, headers.stream);
 }
 
 /// Both sides honor the peer's limit on header lists (SETTINGS_MAX_HEADER_LIST_SIZE).
 #[tokio::test(start_paused = true)]
-async fn header_list_limit_is_kept_by_both() {
+async fn header_list_limit_is_respected_by_both_sides() {
     let (channel, mut peer, _accepted) = connected(&[Setting::MaxHeaderListSize(500)]).await;
     let call = async |value: usize| {
         let mut metadata = HeaderMap::new();
@@ -178,15 +181,15 @@ async fn header_list_limit_is_kept_by_both() {
     let status = call(400).await.expect_err("too large");
     assert_eq!(status.code(), Code::ResourceExhausted);
     assert!(status.message().contains("accepts 500"), "{}", status.message());
-    let answered = async {
+    let responding = async {
         let stream = peer.next_of(Kind::Headers).await.stream;
-        peer.headers(stream, false, HEAD)
+        peer.headers(stream, false, OK_HEADERS)
             .message(stream, false, b"y")
             .headers(stream, true, peer::OK)
             .send()
             .await;
     };
-    tokio::join!(answered, async { call(1).await.expect("an answer") });
+    tokio::join!(responding, async { call(1).await.expect("a response") });
     // A server that cannot send its response metadata reports it.
     let mut peer = client_of(&Echo::default()).await;
     peer.settings(&[Setting::MaxHeaderListSize(500)]);
@@ -197,10 +200,10 @@ async fn header_list_limit_is_kept_by_both() {
             let stream = streams.next().expect("there are many");
             let fields = [&request_at(path)[..], &[("x-echo", value)]].concat();
             peer.headers(stream, false, &fields).message(stream, true, b"x").send().await;
-            let head = peer.next_of(Kind::Headers).await;
-            assert_eq!(head.end_stream, is_too_long, "{path}: {}", head.text());
+            let headers = peer.next_of(Kind::Headers).await;
+            assert_eq!(headers.end_stream, is_too_long, "{path}: {}", headers.text());
             let expected = if is_too_long { "grpc-status: 8" } else { "x-echo: short" };
-            assert!(head.text().contains(expected), "{path}: {}", head.text());
+            assert!(headers.text().contains(expected), "{path}: {}", headers.text());
             if !is_too_long {
                 assert!(peer.next_of(Kind::Headers).await.end_stream);
             }

@@ -46,7 +46,7 @@ async fn too_many(policy: Option<KeepalivePolicy>, has_call: bool, pause: Durati
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_keeps_its_policy() {
+async fn server_enforces_ping_policy() {
     let check = async |policy: Option<KeepalivePolicy>, has_call: bool, pause: u64, expected| {
         let found = too_many(policy, has_call, seconds(pause)).await;
         assert_eq!(found, expected, "{policy:?}, calls: {has_call}, {pause} s");
@@ -69,7 +69,7 @@ async fn a_server_keeps_its_policy() {
 
 /// Clients that measure bandwidth by PINGs (gRPC C++, grpc-go, hyper) send one after each response.
 #[tokio::test(start_paused = true)]
-async fn answers_wipe_out_strikes() {
+async fn responses_reset_ping_strikes() {
     let mut peer = client_of(KeepalivePolicy::default()).await;
     for call in 0..100 {
         let stream = 2 * call + 1;
@@ -88,7 +88,7 @@ async fn answers_wipe_out_strikes() {
 
 /// Data that waited for a window resets the strikes, too, when it is sent.
 #[tokio::test(start_paused = true)]
-async fn answers_that_were_queued_wipe_out_strikes() {
+async fn queued_responses_reset_ping_strikes() {
     let mut peer = client_of(KeepalivePolicy::default()).await;
     peer.headers(1, false, &request_at("/test.Echo/Repeat")).message(1, true, b"1 200000").send().await;
     let mut left = 65_535;
@@ -110,7 +110,7 @@ async fn answers_that_were_queued_wipe_out_strikes() {
 
 /// Our own client with a server that permits fewer PINGs is disconnected once, and then stays connected.
 #[tokio::test(start_paused = true)]
-async fn a_client_that_pings_too_often_finds_the_interval_that_is_permitted() {
+async fn client_adapts_to_permitted_ping_interval() {
     let service = Echo::default();
     let policy = KeepalivePolicy::every(seconds(15));
     let served = Served::start(server_config(|config| config.keepalive_policy = policy), service.router());

@@ -106,8 +106,8 @@ async fn requests_that_never_end_stay_near_the_budget() {
         while sender.send(&mut peer, *stream, left).await {}
         sender.take_in(&mut peer).await;
     }
-    let began = Instant::now();
-    while began.elapsed() < Duration::from_secs(2) {
+    let started_at = Instant::now();
+    while started_at.elapsed() < Duration::from_secs(2) {
         for (stream, left) in &mut left {
             while sender.send(&mut peer, *stream, left).await {}
         }
@@ -125,7 +125,7 @@ async fn requests_that_never_end_stay_near_the_budget() {
 
 /// A request that does not arrive ends on timeout, and so does a message of a stream.
 #[tokio::test(start_paused = true)]
-async fn request_that_does_not_come_ends() {
+async fn stalled_request_is_ended() {
     let check = async |path: &str, body: &[u8]| {
         let mut peer = client_of(&Echo::default()).await;
         peer.headers(1, false, &request_at(path)).data(1, false, body).send().await;
@@ -149,8 +149,8 @@ async fn request_that_does_not_come_ends() {
 
 /// A message gets an extra second for each KiB received.
 #[tokio::test(start_paused = true)]
-async fn request_that_comes_steadily_has_more_time() {
-    let check = async |piece: usize, is_answered: bool| {
+async fn steady_request_gets_more_time() {
+    let check = async |piece: usize, succeeds: bool| {
         let config = server_config(|config| config.request_timeout = Some(Duration::from_secs(5)));
         let mut peer = client_with(config, Echo::default().router()).await;
         let message = envelope(&vec![7; 40 << 10]);
@@ -160,8 +160,8 @@ async fn request_that_comes_steadily_has_more_time() {
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
         peer.data(1, true, b"").send().await;
-        let head = soon(peer.next_of(Kind::Headers)).await;
-        assert_eq!(head.end_stream, !is_answered, "{piece} B a second: {}", head.text());
+        let headers = soon(peer.next_of(Kind::Headers)).await;
+        assert_eq!(headers.end_stream, !succeeds, "{piece} B a second: {}", headers.text());
     };
     check(2 << 10, true).await;
     check(512, false).await;
@@ -169,7 +169,7 @@ async fn request_that_comes_steadily_has_more_time() {
 
 /// While a request may not be sent because others of its connection go first, its clock stops.
 #[tokio::test(start_paused = true)]
-async fn request_that_has_to_wait_for_others_is_not_late() {
+async fn request_blocked_by_others_is_not_late() {
     let echo = Echo::default();
     let config = server_config(|config| {
         config.http2.buffer_budget = 64 << 10;
@@ -204,12 +204,12 @@ async fn request_that_has_to_wait_for_others_is_not_late() {
 
 /// An incomplete header block, or any incomplete frame except DATA, times out after ten seconds.
 #[tokio::test(start_paused = true)]
-async fn header_block_has_ten_seconds() {
-    let check = async |what: &str, begin: &dyn Fn(&mut Peer), more: &[u8]| {
+async fn header_block_times_out_after_ten_seconds() {
+    let check = async |name: &str, begin: &dyn Fn(&mut Peer), more: &[u8]| {
         let mut peer = client_of(&Echo::default()).await;
         begin(&mut peer);
         peer.send().await;
-        let began = Instant::now();
+        let started_at = Instant::now();
         let goaway = loop {
             // It continues, a little each second.
             if peer.io.write_all(more).await.is_err() {
@@ -220,9 +220,9 @@ async fn header_block_has_ten_seconds() {
                 break goaway;
             }
         };
-        assert_eq!(goaway.code(), ErrorCode::EnhanceYourCalm, "{what}");
-        let took = began.elapsed().as_secs();
-        assert!((10..13).contains(&took), "{what}: {took} s");
+        assert_eq!(goaway.code(), ErrorCode::EnhanceYourCalm, "{name}");
+        let took = started_at.elapsed().as_secs();
+        assert!((10..13).contains(&took), "{name}: {took} s");
     };
     check(
         "half a HEADERS frame",
@@ -260,7 +260,7 @@ async fn unread_responses(set: impl FnOnce(&mut ServerConfig), is_late: bool) ->
 
 /// Unread responses keep further calls from starting; they start as responses are sent.
 #[tokio::test(start_paused = true)]
-async fn calls_wait_for_responses_to_leave() {
+async fn calls_wait_until_responses_are_sent() {
     let (mut peer, echo) = unread_responses(|_| {}, false).await;
     tokio::time::sleep(Duration::from_secs(2)).await;
     let at_once = echo.started();
@@ -268,36 +268,36 @@ async fn calls_wait_for_responses_to_leave() {
     // The client reads everything, and all calls get a response.
     peer.frame(Kind::WindowUpdate, Flags::NONE, 0, &(1_u32 << 30).to_be_bytes());
     peer.settings(&[Setting::InitialWindowSize(2 << 20)]).send().await;
-    let mut answered = 0;
-    while answered < 100 {
+    let mut responses = 0;
+    while responses < 100 {
         let Frame { kind, end_stream, .. } = soon(peer.next()).await.expect("a frame");
-        answered += usize::from(kind == Kind::Headers && end_stream);
+        responses += usize::from(kind == Kind::Headers && end_stream);
     }
     assert_eq!(echo.started(), 100);
 }
 
 /// A client that does not read its responses loses them on timeout.
 #[tokio::test(start_paused = true)]
-async fn response_that_nobody_takes_is_reset() {
+async fn unread_response_is_reset() {
     let (mut peer, _) =
         unread_responses(|config| config.reply_timeout = Some(Duration::from_secs(5)), false).await;
     // The connection's window does not block them.
     peer.frame(Kind::WindowUpdate, Flags::NONE, 0, &(1_u32 << 30).to_be_bytes()).send().await;
-    let began = Instant::now();
+    let started_at = Instant::now();
     let reset = peer.next_of(Kind::RstStream).await;
     assert_eq!(reset.code(), ErrorCode::Cancel);
-    let took = began.elapsed().as_secs();
+    let took = started_at.elapsed().as_secs();
     assert!((5..8).contains(&took), "after {took} s");
 }
 
 /// Handlers that started before responses piled up wait. The connection is closed when no response is sent.
 #[tokio::test(start_paused = true)]
-async fn more_responses_than_the_budget_end_the_connection() {
+async fn responses_beyond_budget_end_the_connection() {
     let (mut peer, echo) = unread_responses(|_| {}, true).await;
-    let began = Instant::now();
+    let started_at = Instant::now();
     let goaway = peer.next_of(Kind::GoAway).await;
     assert_eq!(goaway.code(), ErrorCode::EnhanceYourCalm);
-    let took = began.elapsed().as_secs();
+    let took = started_at.elapsed().as_secs();
     assert!((20..24).contains(&took), "after {took} s");
     assert!(echo.started() > 50);
 }
@@ -305,16 +305,16 @@ async fn more_responses_than_the_budget_end_the_connection() {
 /// Metadata counts: 470 fields, each named by an index of one byte, take a hundred times as much memory. Unfinished
 /// calls hold it, and the connection with the most is closed.
 #[tokio::test(start_paused = true)]
-async fn metadata_counts_for_all_connections_together() {
+async fn metadata_counts_towards_the_server_budget() {
     let large = [REQUEST, &[("a", ""); 440]].concat();
-    let check = async |head: &[(&str, &str)], calls: usize, is_ended: bool| {
+    let check = async |headers: &[(&str, &str)], calls: usize, is_ended: bool| {
         let config = server_config(|config| config.max_memory = Some(2 * MEBIBYTE));
         let mut peer = client_with(config, Echo::default().router()).await;
         for stream in streams().take(calls) {
-            peer.headers(stream, false, head).send().await;
+            peer.headers(stream, false, headers).send().await;
         }
         let goaway = tokio::time::timeout(Duration::from_secs(4), peer.next_of(Kind::GoAway)).await;
-        assert_eq!(goaway.is_ok(), is_ended, "{calls} calls of {} fields", head.len());
+        assert_eq!(goaway.is_ok(), is_ended, "{calls} calls of {} fields", headers.len());
         assert!(goaway.is_err() || goaway.is_ok_and(|goaway| goaway.code() == ErrorCode::EnhanceYourCalm));
     };
     check(&large, 100, true).await;
@@ -324,13 +324,13 @@ async fn metadata_counts_for_all_connections_together() {
 
 /// Requests held by handlers count too, with their decompressed size.
 #[tokio::test(start_paused = true)]
-async fn requests_count_for_all_connections_together() {
+async fn requests_count_towards_the_server_budget() {
     let check = async |path: &str, envelope: &[u8], calls: usize, is_ended: bool| {
-        let head = [&request_at(path)[..], &[("grpc-encoding", "gzip"), ("x-keep", "1")]].concat();
+        let headers = [&request_at(path)[..], &[("grpc-encoding", "gzip"), ("x-keep", "1")]].concat();
         let config = server_config(|config| config.max_memory = Some(2 * MEBIBYTE));
         let mut peer = client_with(config, Echo::default().router()).await;
         for stream in streams().take(calls) {
-            peer.headers(stream, false, &head);
+            peer.headers(stream, false, &headers);
             for part in envelope.chunks(100_000) {
                 peer.data(stream, false, part).send().await;
             }
@@ -350,14 +350,14 @@ async fn requests_count_for_all_connections_together() {
 
 /// Header blocks with many indices are decoded a few at a time, and other connections run in between.
 #[tokio::test(start_paused = true)]
-async fn others_have_their_turn_between_large_heads() {
+async fn others_run_between_large_header_blocks() {
     let echo = Echo::default();
     let (near, far) = duplex(MEBIBYTE);
     tokio::spawn(server::serve_connection(server_config(|_| {}), echo.router(), far));
     let mut peer = Peer::client(near).await;
-    let head = [REQUEST, &[("a", ""); 440]].concat();
+    let headers = [REQUEST, &[("a", ""); 440]].concat();
     for stream in streams().take(250) {
-        peer.headers_by(Indexing::Insert, stream, false, &head).message(stream, true, b"");
+        peer.headers_by(Indexing::Insert, stream, false, &headers).message(stream, true, b"");
     }
     assert!(peer.out.len() < 128 * 1024, "they come in one read: {}", peer.out.len());
     peer.send().await;

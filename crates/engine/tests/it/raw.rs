@@ -24,7 +24,7 @@ use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 
 use crate::support::connected;
-use crate::support::peer::{HEAD, OK};
+use crate::support::peer::{OK, OK_HEADERS};
 
 /// A body of pieces that arrive one after the other, some of them late.
 #[derive(Default)]
@@ -122,7 +122,7 @@ struct Service {
     dropped: Arc<AtomicUsize>,
     /// Number of requests, and of those that arrived complete.
     counts: Arc<[AtomicUsize; 2]>,
-    heads_read: Arc<AtomicUsize>,
+    headers_read: Arc<AtomicUsize>,
     busy_cost: Arc<HandlerCost>,
 }
 
@@ -141,7 +141,7 @@ impl RawHandler for Service {
     type Future = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
 
     fn read_head(&self, head: &RawHead<'_>) -> Self::Head {
-        self.heads_read.fetch_add(1, Ordering::SeqCst);
+        self.headers_read.fetch_add(1, Ordering::SeqCst);
         (head.uri.path() == "/busy").then(|| Arc::clone(&self.busy_cost))
     }
 
@@ -153,7 +153,7 @@ impl RawHandler for Service {
         let mut request = head.to_request(body);
         let dropped = Arc::clone(&self.dropped);
         if request.uri().path() == "/count" {
-            let is_whole = request.body_mut().take_whole().is_some();
+            let is_whole = request.body_mut().take_complete().is_some();
             self.counts[1].fetch_add(usize::from(is_whole), Ordering::SeqCst);
             self.counts[0].fetch_add(1, Ordering::SeqCst);
         }
@@ -250,8 +250,8 @@ fn request(path: &str, content_type: &'static str, body: Pieces) -> Request<Piec
 
 async fn send(channel: &Channel, request: Request<Pieces>) -> Result<Response<RawBody>, Status> {
     let options = CallOptions::default();
-    let answer = channel.raw(request, &options);
-    tokio::time::timeout(Duration::from_secs(20), answer).await.expect("an answer")
+    let response = channel.raw(request, &options);
+    tokio::time::timeout(Duration::from_secs(20), response).await.expect("a response")
 }
 
 /// Reads the pieces of a body, and its trailers.
@@ -272,16 +272,16 @@ async fn read(body: RawBody) -> Result<(Vec<Bytes>, Option<HeaderMap>), Status> 
 const GRPC: &str = "application/grpc";
 
 #[tokio::test]
-async fn a_call_that_is_whole() {
+async fn complete_call_is_one_piece() {
     let channel = serve(Service::default()).await;
     for path in ["/ok", "/ok?again=1"] {
-        let answer =
-            send(&channel, request(path, GRPC, Pieces::of([b"\0\0\0\0\0"]))).await.expect("an answer");
-        assert_eq!(answer.status(), StatusCode::OK);
-        assert_eq!(answer.headers()["content-type"], GRPC);
-        assert_eq!(answer.headers().len(), 1);
-        let mut body = answer.into_body();
-        let (bytes, trailers) = body.take_whole().expect("it came with its end");
+        let response =
+            send(&channel, request(path, GRPC, Pieces::of([b"\0\0\0\0\0"]))).await.expect("a response");
+        assert_eq!(response.status(), StatusCode::OK);
+        assert_eq!(response.headers()["content-type"], GRPC);
+        assert_eq!(response.headers().len(), 1);
+        let mut body = response.into_body();
+        let (bytes, trailers) = body.take_complete().expect("it came with its end");
         assert_eq!(&bytes[..], b"\0\0\0\0\x02ok");
         let trailers = trailers.into_fields().expect("trailers");
         assert_eq!((trailers.len(), &trailers["grpc-status"]), (1, &HeaderValue::from_static("0")));
@@ -290,22 +290,22 @@ async fn a_call_that_is_whole() {
 }
 
 #[tokio::test]
-async fn all_fields_come_through() {
+async fn all_fields_are_passed_through() {
     let channel = serve(Service::default()).await;
-    for own in [&["x-a"][..], &["x-a", "x-c", "x-d"]] {
-        let mut asked = request("/more", GRPC, Pieces::of([b"\0\0\0\0\0"]));
-        asked.headers_mut().extend(
-            own.iter().map(|name| (http::HeaderName::from_static(name), HeaderValue::from_static("b"))),
+    for names in [&["x-a"][..], &["x-a", "x-c", "x-d"]] {
+        let mut sent = request("/more", GRPC, Pieces::of([b"\0\0\0\0\0"]));
+        sent.headers_mut().extend(
+            names.iter().map(|name| (http::HeaderName::from_static(name), HeaderValue::from_static("b"))),
         );
-        let answer = send(&channel, asked).await.expect("an answer");
-        for name in own {
-            assert_eq!(answer.headers()[*name], "b");
+        let response = send(&channel, sent).await.expect("a response");
+        for name in names {
+            assert_eq!(response.headers()[*name], "b");
         }
         // Our user agent and the content type; `te` is only for requests.
-        assert!(!answer.headers().contains_key("te"));
-        assert!(answer.headers()["user-agent"].to_str().is_ok_and(|agent| agent.contains("thalweg")));
-        assert_eq!(answer.headers().len(), own.len() + 2);
-        let (pieces, trailers) = read(answer.into_body()).await.expect("a body");
+        assert!(!response.headers().contains_key("te"));
+        assert!(response.headers()["user-agent"].to_str().is_ok_and(|agent| agent.contains("thalweg")));
+        assert_eq!(response.headers().len(), names.len() + 2);
+        let (pieces, trailers) = read(response.into_body()).await.expect("a body");
         assert_eq!(pieces, [&b"\0\0\0\0\x02ok"[..]]);
         let trailers = trailers.expect("trailers");
         assert_eq!(
@@ -321,7 +321,7 @@ fn frame(kind: u8, flags: u8, stream: u8, payload: &[u8]) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn a_request_is_whole_whose_head_comes_with_all_the_others() {
+async fn request_with_headers_and_body_in_one_read_is_complete() {
     const REQUESTS: usize = 8;
     let service = Service::default();
     let mut peer = TcpStream::connect(serve_at(service.clone()).await).await.expect("a connection");
@@ -339,14 +339,14 @@ async fn a_request_is_whole_whose_head_comes_with_all_the_others() {
     };
     // Static table (RFC 7541, appendix A): POST, http, and literals for the path and the content type.
     let content_type = [&[0x0f][..], &field(16, GRPC)].concat();
-    let head = [&[0x83, 0x86][..], &field(4, "/count"), &field(1, "host"), &content_type].concat();
+    let headers = [&[0x83, 0x86][..], &field(4, "/count"), &field(1, "host"), &content_type].concat();
     let mut next = 0;
     // One by one first: a connection that is the only one of its thread for some polls is read in parts.
     for requests in [1; 30].into_iter().chain([REQUESTS]) {
         let streams = (next..next + requests).map(|index| u8::try_from(2 * index + 1).expect("few"));
-        let heads = streams.clone().flat_map(|stream| frame(1, 4, stream, &head));
+        let header_frames = streams.clone().flat_map(|stream| frame(1, 4, stream, &headers));
         let messages = streams.flat_map(|stream| frame(0, 1, stream, &[0; 5]));
-        let batch: Vec<u8> = heads.chain(messages).collect();
+        let batch: Vec<u8> = header_frames.chain(messages).collect();
         peer.write_all(&batch).await.expect("it is taken");
         next += requests;
         let all = async {
@@ -357,22 +357,22 @@ async fn a_request_is_whole_whose_head_comes_with_all_the_others() {
         tokio::time::timeout(Duration::from_secs(20), all).await.expect("all requests");
     }
     assert_eq!(service.counts[1].load(Ordering::SeqCst), next);
-    assert_eq!(service.heads_read.load(Ordering::SeqCst), 1, "equal heads are read once");
+    assert_eq!(service.headers_read.load(Ordering::SeqCst), 1, "identical header blocks are read once");
 }
 
 /// Returns the id of the task that handles such a request: the connection's or its own.
 async fn task_of(channel: &Channel, path: &str, fields: [&'static str; 2], body: &[u8]) -> Vec<u8> {
     let [content_type, encoding] = fields;
-    let mut asked = request(path, content_type, Pieces::of([body]));
+    let mut sent = request(path, content_type, Pieces::of([body]));
     if !encoding.is_empty() {
-        asked.headers_mut().insert("content-encoding", HeaderValue::from_static(encoding));
+        sent.headers_mut().insert("content-encoding", HeaderValue::from_static(encoding));
     }
-    let answer = send(channel, asked).await.expect("an answer");
-    read(answer.into_body()).await.expect("a body").0.concat()
+    let response = send(channel, sent).await.expect("a response");
+    read(response.into_body()).await.expect("a body").0.concat()
 }
 
 #[tokio::test]
-async fn what_takes_long_to_read_gets_a_task() {
+async fn slow_to_decode_request_gets_a_task() {
     const JSON: &str = "application/json";
     let channel = serve(Service::default()).await;
     let task = async |fields, body| task_of(&channel, "/task", fields, body).await;
@@ -386,7 +386,7 @@ async fn what_takes_long_to_read_gets_a_task() {
 }
 
 #[tokio::test]
-async fn what_keeps_the_processor_gets_tasks_and_what_does_not_stays() {
+async fn slow_handlers_get_tasks_and_quick_ones_do_not() {
     let channel = serve(Service::default()).await;
     let task = async |path| task_of(&channel, path, ["text/plain", ""], b"a").await;
     let connections = task("/task").await;
@@ -399,33 +399,33 @@ async fn what_keeps_the_processor_gets_tasks_and_what_does_not_stays() {
 }
 
 #[tokio::test]
-async fn what_is_not_grpc_comes_through_as_it_is() {
+async fn non_grpc_responses_are_passed_through() {
     let channel = serve(Service::default()).await;
     let mut get = request("/missing", "text/plain", Pieces::default());
     *get.method_mut() = Method::GET;
-    let answer = send(&channel, get).await.expect("an answer");
-    assert_eq!(answer.status(), StatusCode::NOT_FOUND);
-    let (pieces, trailers) = read(answer.into_body()).await.expect("a body");
+    let response = send(&channel, get).await.expect("a response");
+    assert_eq!(response.status(), StatusCode::NOT_FOUND);
+    let (pieces, trailers) = read(response.into_body()).await.expect("a body");
     let text = String::from_utf8(pieces.concat()).expect("text");
     let port =
         text.strip_prefix("GET http://127.0.0.1:").and_then(|rest| rest.strip_suffix("/missing is not here"));
     assert!(port.is_some_and(|port| port.parse::<u16>().is_ok()), "{text}");
     assert!(trailers.is_none());
 
-    let answer = send(&channel, request("/refused", GRPC, Pieces::default())).await.expect("an answer");
-    assert_eq!(answer.headers()["grpc-status"], "7");
-    assert_eq!(read(answer.into_body()).await.expect("an end"), (Vec::new(), None));
+    let response = send(&channel, request("/refused", GRPC, Pieces::default())).await.expect("a response");
+    assert_eq!(response.headers()["grpc-status"], "7");
+    assert_eq!(read(response.into_body()).await.expect("an end"), (Vec::new(), None));
 }
 
 #[tokio::test]
-async fn bytes_are_passed_on_when_they_come() {
+async fn bytes_are_passed_on_as_they_arrive() {
     let channel = serve(Service::default()).await;
     let (sender, later) = mpsc::unbounded_channel();
-    let mut asked = request("/echo", "text/plain", Pieces { ready: VecDeque::new(), later: Some(later) });
-    asked.headers_mut().insert("x-a", HeaderValue::from_static("b"));
-    let answer = send(&channel, asked).await.expect("an answer before the request's end");
-    assert_eq!(answer.headers()["x-a"], "b");
-    let mut body = answer.into_body();
+    let mut sent = request("/echo", "text/plain", Pieces { ready: VecDeque::new(), later: Some(later) });
+    sent.headers_mut().insert("x-a", HeaderValue::from_static("b"));
+    let response = send(&channel, sent).await.expect("a response before the end of the request");
+    assert_eq!(response.headers()["x-a"], "b");
+    let mut body = response.into_body();
     // The last one would be the start of a message.
     for piece in ["a", "longer", "\0\0\0\0\u{9}ab", ""] {
         sender.send(Bytes::from(piece)).expect("it is read");
@@ -452,13 +452,13 @@ async fn check_messages(lens: &[usize], piece_len: usize, is_cut_at_messages: bo
     let channel = serve(Service::default()).await;
     let (sender, later) = mpsc::unbounded_channel();
     let pieces = Pieces { ready: VecDeque::new(), later: Some(later) };
-    let answer = send(&channel, request("/echo", GRPC, pieces)).await.expect("an answer");
+    let response = send(&channel, request("/echo", GRPC, pieces)).await.expect("a response");
     let expected: Vec<u8> = lens.iter().flat_map(|len| message(*len)).collect();
     for piece in expected.chunks(piece_len) {
         sender.send(Bytes::copy_from_slice(piece)).expect("it is read");
     }
     drop(sender);
-    let (pieces, _) = read(answer.into_body()).await.expect("a body");
+    let (pieces, _) = read(response.into_body()).await.expect("a body");
     assert!(pieces.concat() == expected, "{lens:?} in {piece_len}");
     if is_cut_at_messages {
         let mut ends: Vec<usize> = Vec::new();
@@ -480,17 +480,17 @@ async fn messages_are_gathered() {
 }
 
 #[tokio::test]
-async fn small_messages_that_come_together_are_given_out_by_some_kib() {
+async fn small_messages_are_returned_in_pieces_of_some_kib() {
     let channel = serve(Service::default()).await;
     let expected: Vec<u8> = std::iter::repeat_n(1000, 300).chain([50_000, 9, 9]).flat_map(message).collect();
     // All of it is available when the body is first read.
     let (sender, later) = mpsc::unbounded_channel();
     let mut body = Pieces::of([&expected]);
     body.later = Some(later);
-    let answer = send(&channel, request("/echo", GRPC, body)).await.expect("an answer");
+    let response = send(&channel, request("/echo", GRPC, body)).await.expect("a response");
     drop(sender);
     tokio::time::sleep(Duration::from_millis(100)).await;
-    let (pieces, _) = read(answer.into_body()).await.expect("a body");
+    let (pieces, _) = read(response.into_body()).await.expect("a body");
     assert!(pieces.concat() == expected);
     let large = pieces.iter().filter(|piece| piece.len() > 16 << 10).map(Bytes::len);
     assert_eq!(large.collect::<Vec<_>>(), [50_005]);
@@ -498,35 +498,35 @@ async fn small_messages_that_come_together_are_given_out_by_some_kib() {
 }
 
 #[tokio::test]
-async fn a_message_that_is_too_large_to_gather_comes_in_pieces() {
+async fn message_too_large_to_gather_arrives_in_pieces() {
     check_messages(&[3, (16 << 20) + 1, 4, 5, 20 << 20], 1 << 20, false).await;
 }
 
 #[tokio::test]
-async fn what_is_no_message_is_passed_on() {
+async fn invalid_message_is_passed_on() {
     let channel = serve(Service::default()).await;
     for bytes in [&b"<html>"[..], b"abc", b"\0\0\0\0\x09half", b"\x02\0\0\0\x01x"] {
         for is_whole in [true, false] {
             let (sender, later) = mpsc::unbounded_channel();
             let mut pieces = Pieces::of([bytes]);
             pieces.later = (!is_whole).then_some(later);
-            let answer = send(&channel, request("/echo", GRPC, pieces));
+            let response = send(&channel, request("/echo", GRPC, pieces));
             let close = async {
                 tokio::time::sleep(Duration::from_millis(20)).await;
                 drop(sender);
             };
-            let (answer, ()) = tokio::join!(answer, close);
-            let (pieces, _) = read(answer.expect("an answer").into_body()).await.expect("a body");
+            let (response, ()) = tokio::join!(response, close);
+            let (pieces, _) = read(response.expect("a response").into_body()).await.expect("a body");
             assert_eq!(pieces.concat(), bytes, "whole: {is_whole}");
         }
     }
 }
 
 #[tokio::test]
-async fn a_body_that_fails_is_reset() {
+async fn failing_body_resets_the_stream() {
     let channel = serve(Service::default()).await;
     let outcome = match send(&channel, request("/fails", GRPC, Pieces::default())).await {
-        Ok(answer) => read(answer.into_body()).await.map(|_| ()),
+        Ok(response) => read(response.into_body()).await.map(|_| ()),
         Err(status) => Err(status),
     };
     assert_eq!(outcome.expect_err("it was cut off").code(), Code::Internal);
@@ -536,20 +536,20 @@ async fn a_body_that_fails_is_reset() {
 }
 
 #[tokio::test]
-async fn a_handler_that_panics_is_answered_for() {
+async fn panicking_handler_gives_an_internal_error() {
     let channel = serve(Service::default()).await;
-    let answer = send(&channel, request("/panics", GRPC, Pieces::default())).await.expect("an answer");
+    let response = send(&channel, request("/panics", GRPC, Pieces::default())).await.expect("a response");
     assert_eq!(
-        (answer.status(), &answer.headers()["grpc-status"]),
+        (response.status(), &response.headers()["grpc-status"]),
         (StatusCode::OK, &HeaderValue::from_static("13"))
     );
-    let answer =
-        send(&channel, request("/panics", "text/plain", Pieces::default())).await.expect("an answer");
-    assert_eq!(answer.status(), StatusCode::INTERNAL_SERVER_ERROR);
+    let response =
+        send(&channel, request("/panics", "text/plain", Pieces::default())).await.expect("a response");
+    assert_eq!(response.status(), StatusCode::INTERNAL_SERVER_ERROR);
 }
 
 #[tokio::test]
-async fn a_call_that_is_given_up_ends_its_handler() {
+async fn abandoned_call_ends_its_handler() {
     let service = Service::default();
     let channel = serve(service.clone()).await;
     let (_sender, later) = mpsc::unbounded_channel();
@@ -568,8 +568,8 @@ async fn a_call_that_is_given_up_ends_its_handler() {
     // Dropping a response before its end does so too.
     let (sender, later) = mpsc::unbounded_channel();
     let pieces = Pieces { ready: VecDeque::new(), later: Some(later) };
-    let answer = send(&channel, request("/echo", GRPC, pieces)).await.expect("an answer");
-    drop(answer);
+    let response = send(&channel, request("/echo", GRPC, pieces)).await.expect("a response");
+    drop(response);
     let closed = async {
         while sender.send(Bytes::from_static(b"more")).is_ok() {
             tokio::time::sleep(Duration::from_millis(2)).await;
@@ -597,8 +597,12 @@ async fn refused_request_is_sent_again() {
         let again = peer.next_of(Kind::Data).await;
         assert_eq!((again.stream, again.payload), (stream, first.payload), "whole: {is_whole}");
         drop(sender);
-        peer.headers(stream, false, HEAD).message(stream, false, b"y").headers(stream, true, OK).send().await;
-        let answer = call.await.expect("no panic").expect("an answer");
-        assert_eq!(read(answer.into_body()).await.expect("a body").0, [&b"\0\0\0\0\x01y"[..]]);
+        peer.headers(stream, false, OK_HEADERS)
+            .message(stream, false, b"y")
+            .headers(stream, true, OK)
+            .send()
+            .await;
+        let response = call.await.expect("no panic").expect("a response");
+        assert_eq!(read(response.into_body()).await.expect("a body").0, [&b"\0\0\0\0\x01y"[..]]);
     }
 }

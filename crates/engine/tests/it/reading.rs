@@ -6,7 +6,7 @@ use bytes::Bytes;
 use thalweg_engine::http2::frame::Kind;
 use thalweg_engine::{CallOptions, Code, Incoming, Prefix, Status};
 
-use crate::support::peer::{HEAD, OK, compressed_envelope, envelope};
+use crate::support::peer::{OK, OK_HEADERS, compressed_envelope, envelope};
 use crate::support::{CHAT, Messages, connected, in_flight, items, raw, settled, soon, stream};
 
 /// Returns the responses of a call after `wire` arrived in one read.
@@ -19,8 +19,8 @@ async fn responses(wire: &[u8]) -> Incoming {
         incoming
     });
     settled(&mut peer).await;
-    let head = [HEAD, &[("grpc-encoding", "gzip")]].concat();
-    peer.headers(1, false, &head).data(1, false, wire).headers(1, true, OK).send().await;
+    let headers = [OK_HEADERS, &[("grpc-encoding", "gzip")]].concat();
+    peer.headers(1, false, &headers).data(1, false, wire).headers(1, true, OK).send().await;
     let incoming = soon(call).await.expect("no panic");
     tokio::spawn(async move { peer.rest().await });
     incoming
@@ -79,14 +79,14 @@ async fn large_and_compressed_messages_are_not_at_hand() {
 
 /// The rest of a started message arrives with a later read.
 #[tokio::test(start_paused = true)]
-async fn message_that_has_begun_is_not_at_hand() {
+async fn incomplete_message_is_not_at_hand() {
     let (channel, mut peer, _accepted) = connected(&[]).await;
     let options = CallOptions::default();
     let call = tokio::spawn(async move { stream(&channel, &CHAT, items(vec![]), &options).await });
     settled(&mut peer).await;
     let wire = [envelope(b"first"), envelope(b"second")].concat();
     let (front, rest) = wire.split_at(wire.len() - 2);
-    peer.headers(1, false, HEAD).data(1, false, front).send().await;
+    peer.headers(1, false, OK_HEADERS).data(1, false, front).send().await;
     let Messages(mut incoming) = soon(call).await.expect("no panic").expect("headers");
     let first = found(&mut incoming).await;
     assert_eq!(incoming.take(first).expect("bytes").as_bytes(), b"first");
@@ -103,7 +103,7 @@ async fn lent_message_can_fail_the_call() {
     let (options, caller) = (CallOptions::default(), channel.clone());
     let call = tokio::spawn(async move { stream(&caller, &CHAT, items(vec![]), &options).await });
     settled(&mut peer).await;
-    peer.headers(1, false, HEAD).message(1, false, b"odd").message(1, false, b"even").send().await;
+    peer.headers(1, false, OK_HEADERS).message(1, false, b"odd").message(1, false, b"even").send().await;
     let Messages(mut incoming) = soon(call).await.expect("no panic").expect("headers");
     let first = found(&mut incoming).await;
     let status =
@@ -117,10 +117,10 @@ async fn lent_message_can_fail_the_call() {
 }
 
 #[tokio::test]
-async fn stream_that_never_was_on_a_wire_has_ended() {
+async fn detached_stream_has_ended() {
     let mut incoming = Incoming::detached();
     assert!(incoming.is_finished() && prefix(&mut incoming).await.is_none());
     none_at_hand(&mut incoming);
-    assert_eq!(incoming.lend_kept(Bytes::from_static(b"kept")).bytes, b"kept");
+    assert_eq!(incoming.lend_owned(Bytes::from_static(b"kept")).bytes, b"kept");
     assert!(incoming.take_trailers().is_none());
 }

@@ -11,7 +11,7 @@ use thalweg_engine::{CallOptions, Channel, Code, Source, Status};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use crate::support::peer::{HEAD, OK, Peer, envelope};
+use crate::support::peer::{OK, OK_HEADERS, Peer, envelope};
 use crate::support::{
     Message, Messages, REPEAT, Receiver, chat, connected, echo, in_flight, items, raw, soon, spawn_echo,
     stream,
@@ -44,26 +44,26 @@ fn spawn_chat(channel: &Channel, messages: &[&str]) -> JoinHandle<Result<Message
 
 /// Returns the number and the DATA of the next stream, up to its end.
 async fn next_request(peer: &mut Peer) -> (u32, Vec<u8>) {
-    let head = soon(peer.next_of(Kind::Headers)).await;
+    let headers = soon(peer.next_of(Kind::Headers)).await;
     let mut bytes = Vec::new();
     loop {
         let data = soon(peer.next_of(Kind::Data)).await;
-        assert_eq!(data.stream, head.stream);
+        assert_eq!(data.stream, headers.stream);
         bytes.extend_from_slice(&data.payload);
         if data.end_stream {
-            return (head.stream, bytes);
+            return (headers.stream, bytes);
         }
     }
 }
 
 /// Responds with one message and checks that it arrives.
-async fn answer(peer: &mut Peer, stream: u32, call: JoinHandle<Result<Messages, Status>>) {
-    peer.headers(stream, false, HEAD)
+async fn respond(peer: &mut Peer, stream: u32, call: JoinHandle<Result<Messages, Status>>) {
+    peer.headers(stream, false, OK_HEADERS)
         .message(stream, false, b"answer")
         .headers(stream, true, OK)
         .send()
         .await;
-    let mut responses = soon(call).await.expect("no panic").expect("an answer");
+    let mut responses = soon(call).await.expect("no panic").expect("a response");
     assert_eq!(soon(responses.message()).await.expect("a message"), Some(raw("answer")));
     assert_eq!(soon(responses.message()).await.expect("the end"), None);
 }
@@ -82,12 +82,12 @@ async fn refused_stream_is_sent_again_with_all_its_messages() {
     let (second, bytes) = next_request(&mut peer).await;
     assert!(second > first);
     assert_eq!(bytes, messages(&["a", "bc", ""]));
-    answer(&mut peer, second, call).await;
+    respond(&mut peer, second, call).await;
     assert_eq!(channel.lanes()[0].in_flight, 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn stream_beyond_goaway_goes_elsewhere_and_goes_on() {
+async fn stream_beyond_goaway_continues_on_another_connection() {
     let (channel, mut peer, mut accepted) = connected(&[]).await;
     let (requests, source) = mpsc::unbounded_channel();
     let call = tokio::spawn(async move { chat(&channel, Receiver(source)).await });
@@ -103,7 +103,7 @@ async fn stream_beyond_goaway_goes_elsewhere_and_goes_on() {
     drop(requests);
     let end = soon(second.next_of(Kind::Data)).await;
     assert!(end.end_stream && end.payload.is_empty());
-    answer(&mut second, again.stream, call).await;
+    respond(&mut second, again.stream, call).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -116,7 +116,7 @@ async fn refused_request_with_many_responses_is_sent_again() {
     peer.reset(first, ErrorCode::RefusedStream).send().await;
     let (second, bytes) = next_request(&mut peer).await;
     assert_eq!(bytes, messages(&["x"]));
-    answer(&mut peer, second, call).await;
+    respond(&mut peer, second, call).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -144,8 +144,8 @@ async fn processed_or_twice_refused_call_is_not_sent_again() {
     // It has responded.
     let call = spawn_chat(&channel, &["a"]);
     let (stream, _) = next_request(&mut peer).await;
-    peer.headers(stream, false, HEAD).reset(stream, ErrorCode::RefusedStream).send().await;
-    let mut responses = soon(call).await.expect("no panic").expect("a head");
+    peer.headers(stream, false, OK_HEADERS).reset(stream, ErrorCode::RefusedStream).send().await;
+    let mut responses = soon(call).await.expect("no panic").expect("headers");
     let status = soon(responses.message()).await.expect_err("it was reset");
     assert_eq!(status.code(), Code::Unavailable, "{status:?}");
 
@@ -157,7 +157,7 @@ async fn processed_or_twice_refused_call_is_not_sent_again() {
     peer.reset(stream, ErrorCode::RefusedStream).send().await;
     let (stream, bytes) = next_request_with_window(&mut peer).await;
     assert_eq!(bytes.len(), 60_015, "so much is kept");
-    peer.headers(stream, true, &[HEAD[0], HEAD[1], ("grpc-status", "9")]).send().await;
+    peer.headers(stream, true, &[OK_HEADERS[0], OK_HEADERS[1], ("grpc-status", "9")]).send().await;
     fails(call, Code::FailedPrecondition).await;
     let call = spawn_chat(&channel, &[&long, &long, &long, &long]);
     let (stream, bytes) = next_request_with_window(&mut peer).await;
@@ -168,8 +168,8 @@ async fn processed_or_twice_refused_call_is_not_sent_again() {
 
 /// Like [`next_request`], with enough window for everything.
 async fn next_request_with_window(peer: &mut Peer) -> (u32, Vec<u8>) {
-    let head = soon(peer.next_of(Kind::Headers)).await;
-    for stream in [0, head.stream] {
+    let headers = soon(peer.next_of(Kind::Headers)).await;
+    for stream in [0, headers.stream] {
         let stream = thalweg_engine::http2::StreamId::new(stream);
         thalweg_engine::http2::frame::window_update(stream, 1 << 20, &mut peer.out);
     }
@@ -179,7 +179,7 @@ async fn next_request_with_window(peer: &mut Peer) -> (u32, Vec<u8>) {
         let data = soon(peer.next_of(Kind::Data)).await;
         bytes.extend_from_slice(&data.payload);
         if data.end_stream {
-            return (head.stream, bytes);
+            return (headers.stream, bytes);
         }
     }
 }
@@ -193,8 +193,12 @@ async fn refused_unary_call_is_sent_again_once() {
     peer.reset(first, ErrorCode::RefusedStream).send().await;
     let (second, again) = next_request(&mut peer).await;
     assert!(second > first && bytes == again, "{bytes:?}, {again:?}");
-    peer.headers(second, false, HEAD).message(second, false, b"y").headers(second, true, OK).send().await;
-    assert_eq!(soon(call).await.expect("no panic").expect("an answer"), raw("y"));
+    peer.headers(second, false, OK_HEADERS)
+        .message(second, false, b"y")
+        .headers(second, true, OK)
+        .send()
+        .await;
+    assert_eq!(soon(call).await.expect("no panic").expect("a response"), raw("y"));
 
     let call = spawn_echo(&channel, "x");
     for _ in 0..2 {
@@ -217,7 +221,7 @@ async fn refused_unary_call_is_sent_again_once() {
 /// RFC 9113 §6.8: streams above the last one of GOAWAY were not processed. Unary calls on them move to the next
 /// connection; those at or below it finish where they are.
 #[tokio::test(start_paused = true)]
-async fn unary_call_beyond_goaway_goes_to_the_next_connection() {
+async fn unary_call_beyond_goaway_moves_to_next_connection() {
     let (channel, mut peer, mut accepted) = connected(&[]).await;
     let seen = spawn_echo(&channel, "seen");
     let (first, _) = next_request(&mut peer).await;
@@ -227,14 +231,22 @@ async fn unary_call_beyond_goaway_goes_to_the_next_connection() {
     let mut next = Peer::server(soon(accepted.recv()).await.expect("it reconnects"), &[]).await;
     let (stream, bytes) = next_request(&mut next).await;
     assert_eq!(bytes, messages(&["unseen"]));
-    next.headers(stream, false, HEAD).message(stream, false, b"y").headers(stream, true, OK).send().await;
-    assert_eq!(soon(unseen).await.expect("no panic").expect("an answer"), raw("y"));
-    peer.headers(first, false, HEAD).message(first, false, b"z").headers(first, true, OK).send().await;
-    assert_eq!(soon(seen).await.expect("no panic").expect("an answer"), raw("z"));
+    next.headers(stream, false, OK_HEADERS)
+        .message(stream, false, b"y")
+        .headers(stream, true, OK)
+        .send()
+        .await;
+    assert_eq!(soon(unseen).await.expect("no panic").expect("a response"), raw("y"));
+    peer.headers(first, false, OK_HEADERS).message(first, false, b"z").headers(first, true, OK).send().await;
+    assert_eq!(soon(seen).await.expect("no panic").expect("a response"), raw("z"));
     // New calls use the new connection, and the old one is closed.
     let call = tokio::spawn(async move { echo(&channel, raw("more")).await });
     let (stream, _) = next_request(&mut next).await;
-    next.headers(stream, false, HEAD).message(stream, false, b"y").headers(stream, true, OK).send().await;
-    soon(call).await.expect("no panic").expect("an answer");
+    next.headers(stream, false, OK_HEADERS)
+        .message(stream, false, b"y")
+        .headers(stream, true, OK)
+        .send()
+        .await;
+    soon(call).await.expect("no panic").expect("a response");
     soon(peer.rest()).await;
 }

@@ -4,7 +4,7 @@ use thalweg_engine::http2::ErrorCode;
 use thalweg_engine::http2::frame::Kind;
 use thalweg_engine::{CallOptions, Code, Encode, Encoding, EncodingSet, ServiceOptions, Status};
 
-use crate::support::peer::{HEAD, OK, REQUEST, compressed_envelope, envelope};
+use crate::support::peer::{OK, OK_HEADERS, REQUEST, compressed_envelope, envelope};
 use crate::support::{
     CHAT, ECHO, Echo, Message, NO_METADATA, REPEAT, Served, call_options, client_of, connected, count, echo,
     items, raw, request_at, settled, soon, spawn_echo, spawn_echo_with, stream, unary,
@@ -66,7 +66,7 @@ async fn client_refuses_responses_that_are_too_large() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn client_sends_nothing_that_is_larger_than_it_may_send() {
+async fn client_refuses_to_send_too_large_messages() {
     for max in [100, 300_000] {
         let options = call_options(|options| options.max_encoding_message_size = max);
         check(called(&Echo::default(), max, &options).await, [Ok(max); 3]);
@@ -75,7 +75,7 @@ async fn client_sends_nothing_that_is_larger_than_it_may_send() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn server_sends_nothing_that_is_larger_than_it_may_send() {
+async fn server_refuses_to_send_too_large_messages() {
     for max in [100, 300_000] {
         let service = service(|options| options.max_encoding_message_size = max);
         let options = CallOptions::default();
@@ -86,7 +86,7 @@ async fn server_sends_nothing_that_is_larger_than_it_may_send() {
 
 /// The prefix suffices: the declared message is not awaited.
 #[tokio::test(start_paused = true)]
-async fn declared_size_is_enough_to_refuse() {
+async fn declared_size_alone_is_refused() {
     let mut peer = client_of(&Echo::default()).await;
     for (stream, path) in [(1, "/test.Echo/Echo"), (3, "/test.Echo/Count"), (5, "/test.Echo/Chat")] {
         peer.headers(stream, false, &request_at(path)).data(stream, false, b"\0\xff\xff\xff\xff");
@@ -106,7 +106,7 @@ async fn declared_size_is_enough_to_refuse() {
     let (channel, mut peer, _accepted) = connected(&[]).await;
     let call = spawn_echo(&channel, "x");
     soon(peer.next_of(Kind::Data)).await;
-    peer.headers(1, false, HEAD).data(1, false, b"\0\xff\xff\xff\xff").send().await;
+    peer.headers(1, false, OK_HEADERS).data(1, false, b"\0\xff\xff\xff\xff").send().await;
     let status = soon(call).await.expect("no panic").expect_err("too large");
     assert_eq!(status.code(), Code::ResourceExhausted, "{status:?}");
     assert_eq!(soon(peer.next_of(Kind::RstStream)).await.code(), ErrorCode::Cancel);
@@ -135,7 +135,7 @@ async fn malformed_message_ends_its_call() {
         let (channel, mut peer, _accepted) = connected(&[]).await;
         let call = spawn_echo(&channel, "x");
         soon(peer.next_of(Kind::Data)).await;
-        peer.headers(1, false, &[HEAD, fields].concat())
+        peer.headers(1, false, &[OK_HEADERS, fields].concat())
             .data(1, false, body)
             .headers(1, true, OK)
             .send()
@@ -152,7 +152,7 @@ async fn malformed_message_ends_its_call() {
 
 /// Each direction has its own `grpc-encoding`.
 #[tokio::test(start_paused = true)]
-async fn messages_are_compressed_as_asked() {
+async fn messages_are_compressed_as_configured() {
     let all: EncodingSet = EncodingSet::ALL;
     for encoding in Encoding::ALL.iter().copied() {
         for (send, accept) in [(Some(encoding), all), (None, all), (Some(encoding), EncodingSet::IDENTITY)] {
@@ -170,14 +170,14 @@ async fn messages_are_compressed_as_asked() {
             }
             let channel = Served::echo(&service).channel(|_| {}).await;
             let large = items(vec![raw(vec![1; 100_000]); 3]);
-            assert_eq!(soon(count(&channel, large, &options)).await.expect("an answer"), raw("3 300000"));
+            assert_eq!(soon(count(&channel, large, &options)).await.expect("a response"), raw("3 300000"));
         }
     }
 }
 
 /// A server compresses only for clients that accept it and states the encoding. It lists the encodings that it accepts.
 #[tokio::test(start_paused = true)]
-async fn server_compresses_for_those_who_accept_it() {
+async fn server_compresses_for_accepting_clients() {
     let service = service(|options| {
         options.send_compressed = Some(Encoding::Gzip);
         options.accept_compressed = EncodingSet::IDENTITY.with(Encoding::Gzip);
@@ -187,14 +187,14 @@ async fn server_compresses_for_those_who_accept_it() {
             let mut peer = client_of(&service).await;
             peer.headers(1, false, &[&request_at(path)[..], accepts].concat()).message(1, true, body);
             let frames = settled(&mut peer).await;
-            let head = frames.iter().find(|frame| frame.kind == Kind::Headers).expect("a head").text();
+            let headers = frames.iter().find(|frame| frame.kind == Kind::Headers).expect("headers").text();
             let data = frames.iter().find(|frame| frame.kind == Kind::Data).expect("a message");
             assert_eq!(data.payload[0] == 1, is_compressed, "{path} {accepts:?}");
-            assert!(head.contains("grpc-accept-encoding: identity,gzip\n"), "{head}");
+            assert!(headers.contains("grpc-accept-encoding: identity,gzip\n"), "{headers}");
             // The encoding may be stated for an uncompressed message, but not the reverse.
-            assert!(head.contains("grpc-encoding: gzip\n") || !is_compressed, "{head}");
+            assert!(headers.contains("grpc-encoding: gzip\n") || !is_compressed, "{headers}");
             assert_eq!(
-                head.contains("grpc-encoding: gzip\n"),
+                headers.contains("grpc-encoding: gzip\n"),
                 accepts.len() == 1 && accepts[0].1.contains("gzip")
             );
         }
@@ -212,7 +212,7 @@ async fn server_compresses_for_those_who_accept_it() {
 
 /// A client states its encoding and those it accepts.
 #[tokio::test(start_paused = true)]
-async fn client_says_how_it_compresses() {
+async fn client_states_its_encodings() {
     let (channel, mut peer, _accepted) = connected(&[]).await;
     let options = call_options(|options| {
         options.send_compressed = Some(Encoding::Gzip);
@@ -220,13 +220,13 @@ async fn client_says_how_it_compresses() {
     });
     for (stream, message, is_compressed) in [(1, vec![7; 5000], true), (3, vec![7; 100], false)] {
         let call = spawn_echo_with(&channel, Message(message.into()), options.clone());
-        let head = soon(peer.next_of(Kind::Headers)).await;
-        assert!(head.text().contains("grpc-encoding: gzip\n"), "{}", head.text());
-        assert!(head.text().contains("grpc-accept-encoding: identity,deflate\n"), "{}", head.text());
+        let headers = soon(peer.next_of(Kind::Headers)).await;
+        assert!(headers.text().contains("grpc-encoding: gzip\n"), "{}", headers.text());
+        assert!(headers.text().contains("grpc-accept-encoding: identity,deflate\n"), "{}", headers.text());
         let data = soon(peer.next_of(Kind::Data)).await;
         assert_eq!(data.payload[0] == 1, is_compressed);
         // The server must not use other encodings.
-        peer.headers(stream, false, &[HEAD, &[("grpc-encoding", "br-not")]].concat());
+        peer.headers(stream, false, &[OK_HEADERS, &[("grpc-encoding", "br-not")]].concat());
         peer.message(stream, false, b"y").headers(stream, true, OK).send().await;
         let status = soon(call).await.expect("no panic").expect_err("an encoding that nobody knows");
         assert_eq!(status.code(), Code::Internal, "{status:?}");
@@ -254,9 +254,9 @@ async fn message_of_another_length_than_announced_is_internal() {
         let options = CallOptions::default();
         let status = soon(channel.unary(&ECHO, &NO_METADATA, &Lies(len), &options)).await;
         assert_eq!(status.map(drop).expect_err("it lies").code(), Code::Internal, "{len}");
-        let answer = soon(echo(&channel, raw("true"))).await;
-        assert_eq!(answer.expect("an answer"), raw("true"), "behind {len}");
+        let response = soon(echo(&channel, raw("true"))).await;
+        assert_eq!(response.expect("a response"), raw("true"), "behind {len}");
     }
-    let reply = soon(channel.unary(&ECHO, &NO_METADATA, &Lies(5), &CallOptions::default())).await;
-    assert!(reply.is_ok());
+    let response = soon(channel.unary(&ECHO, &NO_METADATA, &Lies(5), &CallOptions::default())).await;
+    assert!(response.is_ok());
 }

@@ -146,16 +146,18 @@ impl Router for Routes {
 }
 
 /// A unary handler's response.
-pub(crate) struct Answered {
+pub(crate) struct EchoResponse {
     pub(crate) metadata: HeaderMap,
     pub(crate) message: Message,
     pub(crate) trailers: Option<HeaderMap>,
 }
 
-pub(crate) fn answer_of(answered: &Result<Answered, Status>) -> Result<MessageResponse<'_, Message>, Status> {
-    match answered {
+pub(crate) fn response_of(
+    result: &Result<EchoResponse, Status>,
+) -> Result<MessageResponse<'_, Message>, Status> {
+    match result {
         Err(status) => Err(status.clone()),
-        Ok(Answered { metadata, message, trailers }) => {
+        Ok(EchoResponse { metadata, message, trailers }) => {
             Ok(MessageResponse { metadata, message: message.clone(), trailers: trailers.as_ref() })
         }
     }
@@ -170,7 +172,7 @@ struct EchoUnary(Echo);
 
 impl UnaryHandler for EchoUnary {
     type Future = BoxFuture<Self::Output>;
-    type Output = Result<Answered, Status>;
+    type Output = Result<EchoResponse, Status>;
 
     fn start(&self, head: &RequestHead, mut request: Envelope<'_>) -> Result<Self::Future, Status> {
         let mut message = Bytes::copy_from_slice(request.open()?.as_bytes());
@@ -209,12 +211,12 @@ impl UnaryHandler for EchoUnary {
             }
             running.end();
             let trailers = Some(trailers).filter(|trailers| !trailers.is_empty());
-            Ok(Answered { metadata, message: Message(message), trailers })
+            Ok(EchoResponse { metadata, message: Message(message), trailers })
         }))
     }
 
-    fn answer(output: &Self::Output) -> Result<MessageResponse<'_, impl Encode>, Status> {
-        answer_of(output)
+    fn response(output: &Self::Output) -> Result<MessageResponse<'_, impl Encode>, Status> {
+        response_of(output)
     }
 }
 
@@ -294,7 +296,7 @@ impl StreamingHandler for Count {
                 }
             };
             running.end();
-            call.answer(outcome.map(|message| MessageResponse {
+            call.respond(outcome.map(|message| MessageResponse {
                 metadata: &metadata,
                 message,
                 trailers: Some(&trailers),
@@ -320,7 +322,7 @@ impl StreamingHandler for Repeat {
             let (times, size): (usize, usize) =
                 (times.parse().expect("a number"), size.parse().expect("a number"));
             let messages = items(vec![raw(vec![7; size]); times]);
-            call.answer_stream(&metadata, messages, Some(trailers)).await;
+            call.respond_stream(&metadata, messages, Some(trailers)).await;
             running.end();
         })
     }
@@ -335,7 +337,7 @@ impl StreamingHandler for Chat {
         assert!(!head.metadata.contains_key("x-panic"), "asked to");
         Box::pin(async move {
             let requests = Messages(call.requests());
-            call.answer_stream(&metadata, requests, Some(trailers)).await;
+            call.respond_stream(&metadata, requests, Some(trailers)).await;
             running.end();
         })
     }
@@ -357,7 +359,7 @@ impl StreamingHandler for Early {
                 "stop" => drop(call),
                 size => {
                     let message = raw(vec![7; size.parse().expect("a size")]);
-                    call.answer(Ok(MessageResponse { metadata: &NO_METADATA, message, trailers: None }));
+                    call.respond(Ok(MessageResponse { metadata: &NO_METADATA, message, trailers: None }));
                 }
             }
         })
@@ -580,11 +582,11 @@ pub(crate) async fn unary(
     message: Message,
     options: &CallOptions,
 ) -> Result<(Message, HeaderMap), Status> {
-    let mut reply = channel.unary(&ECHO, metadata, &message, options).await?;
-    let opened = reply.message().open().map(|payload| Message(Bytes::copy_from_slice(payload.as_bytes())));
+    let mut response = channel.unary(&ECHO, metadata, &message, options).await?;
+    let opened = response.message().open().map(|payload| Message(Bytes::copy_from_slice(payload.as_bytes())));
     match opened {
-        Ok(message) => Ok((message, reply.finish())),
-        Err(status) => Err(reply.fail(status, channel, &ECHO)),
+        Ok(message) => Ok((message, response.finish())),
+        Err(status) => Err(response.fail(status, channel, &ECHO)),
     }
 }
 

@@ -7,17 +7,17 @@ use thalweg_engine::http2::frame::{Kind, Setting};
 use thalweg_engine::{Code, Lanes};
 use tokio::sync::mpsc;
 
-use crate::support::peer::{HEAD, OK, Peer};
+use crate::support::peer::{OK, OK_HEADERS, Peer};
 use crate::support::{
     Echo, Receiver, Served, chat, connected, echo, in_flight, raw, server_config, soon, spawn_echo,
     spawn_echo_with, until, within,
 };
 
 /// Echoes the next call's message, and returns it.
-async fn answer_next(peer: &mut Peer) -> String {
+async fn respond_next(peer: &mut Peer) -> String {
     let data = soon(peer.next_of(Kind::Data)).await;
     let message = String::from_utf8(data.payload[5..].to_vec()).expect("text");
-    peer.headers(data.stream, false, HEAD).message(data.stream, false, &data.payload[5..]);
+    peer.headers(data.stream, false, OK_HEADERS).message(data.stream, false, &data.payload[5..]);
     peer.headers(data.stream, true, OK).send().await;
     message
 }
@@ -32,10 +32,10 @@ async fn calls_beyond_the_limit_wait_in_their_order() {
     }
     assert_eq!((in_flight(&channel), channel.waiting()), (1, 19));
     for number in 0..20 {
-        assert_eq!(answer_next(&mut peer).await, number.to_string());
+        assert_eq!(respond_next(&mut peer).await, number.to_string());
     }
     for call in calls {
-        soon(call).await.expect("no panic").expect("an answer");
+        soon(call).await.expect("no panic").expect("a response");
     }
     assert_eq!((in_flight(&channel), channel.waiting()), (0, 0));
 }
@@ -47,29 +47,29 @@ async fn new_call_does_not_change_the_order_of_those_that_wait() {
     let first = tokio::spawn({
         let channel = channel.clone();
         async move {
-            echo(&channel, raw("first")).await.expect("an answer");
+            echo(&channel, raw("first")).await.expect("a response");
             // Before the calls woken by its end are polled.
-            echo(&channel, raw("new")).await.expect("an answer");
+            echo(&channel, raw("new")).await.expect("a response");
         }
     });
     until(|| in_flight(&channel) == 1).await;
     let waiting = ["second", "third", "fourth"].map(|message| spawn_echo(&channel, message));
     until(|| channel.waiting() == 3).await;
-    let mut answered = Vec::new();
+    let mut messages = Vec::new();
     for _ in 0..5 {
-        answered.push(answer_next(&mut peer).await);
+        messages.push(respond_next(&mut peer).await);
     }
-    answered.retain(|message| message != "new");
-    assert_eq!(answered, ["first", "second", "third", "fourth"]);
+    messages.retain(|message| message != "new");
+    assert_eq!(messages, ["first", "second", "third", "fourth"]);
     soon(first).await.expect("no panic");
     for call in waiting {
-        soon(call).await.expect("no panic").expect("an answer");
+        soon(call).await.expect("no panic").expect("a response");
     }
 }
 
 /// A call that gives up while it waits leaves the queue; its wake-up passes to the next.
 #[tokio::test(start_paused = true)]
-async fn call_that_gives_up_leaves_the_queue() {
+async fn abandoned_call_leaves_the_queue() {
     let (channel, mut peer, _accepted) = connected(&[Setting::MaxConcurrentStreams(1)]).await;
     let first = spawn_echo(&channel, "first");
     until(|| in_flight(&channel) == 1).await;
@@ -80,10 +80,10 @@ async fn call_that_gives_up_leaves_the_queue() {
     assert_eq!(soon(hurried).await.expect("no panic").expect_err("late").code(), Code::DeadlineExceeded);
     dropped.abort();
     until(|| channel.waiting() == 1).await;
-    assert_eq!(answer_next(&mut peer).await, "first");
-    assert_eq!(answer_next(&mut peer).await, "last");
-    soon(first).await.expect("no panic").expect("an answer");
-    soon(last).await.expect("no panic").expect("an answer");
+    assert_eq!(respond_next(&mut peer).await, "first");
+    assert_eq!(respond_next(&mut peer).await, "last");
+    soon(first).await.expect("no panic").expect("a response");
+    soon(last).await.expect("no panic").expect("a response");
 }
 
 /// A reset frees a stream for the next call, and so does a dropped stream.
@@ -99,18 +99,18 @@ async fn reset_stream_frees_a_turn() {
     until(|| channel.waiting() == 1).await;
     peer.reset(data.stream, ErrorCode::Cancel).send().await;
     soon(first).await.expect("no panic").expect_err("it was reset");
-    let head = soon(peer.next_of(Kind::Headers)).await;
+    let headers = soon(peer.next_of(Kind::Headers)).await;
     let third = spawn_echo(&channel, "third");
     until(|| channel.waiting() == 1).await;
-    peer.headers(head.stream, false, HEAD).send().await;
+    peer.headers(headers.stream, false, OK_HEADERS).send().await;
     soon(second).await.expect("no panic").expect("a head, and dropped");
-    assert_eq!(answer_next(&mut peer).await, "third");
-    soon(third).await.expect("no panic").expect("an answer");
+    assert_eq!(respond_next(&mut peer).await, "third");
+    soon(third).await.expect("no panic").expect("a response");
 }
 
 /// When the server's SETTINGS permit more streams, waiting calls use them.
 #[tokio::test(start_paused = true)]
-async fn raised_limit_admits_those_who_wait() {
+async fn raised_limit_admits_waiting_calls() {
     let (channel, mut peer, _accepted) = connected(&[Setting::MaxConcurrentStreams(0)]).await;
     let calls = ["a", "b", "c"].map(|message| spawn_echo(&channel, message));
     until(|| channel.waiting() == 3).await;
@@ -118,16 +118,16 @@ async fn raised_limit_admits_those_who_wait() {
     until(|| in_flight(&channel) == 2).await;
     assert_eq!(channel.waiting(), 1);
     for expected in ["a", "b", "c"] {
-        assert_eq!(answer_next(&mut peer).await, expected);
+        assert_eq!(respond_next(&mut peer).await, expected);
     }
     for call in calls {
-        soon(call).await.expect("no panic").expect("an answer");
+        soon(call).await.expect("no panic").expect("a response");
     }
 }
 
 /// Unsent header blocks are bounded: further calls wait until some have been sent.
 #[tokio::test(start_paused = true)]
-async fn calls_whose_heads_have_not_left_are_bounded() {
+async fn calls_with_unsent_headers_are_bounded() {
     let (channel, mut peer, _accepted) = connected(&[Setting::MaxConcurrentStreams(100_000)]).await;
     let calls: Vec<_> = (0..10_000).map(|_| spawn_echo(&channel, "x")).collect();
     tokio::time::sleep(Duration::from_secs(1)).await;
@@ -143,7 +143,7 @@ async fn calls_whose_heads_have_not_left_are_bounded() {
 
 /// On a server with one stream, many callers get all their responses.
 #[tokio::test(start_paused = true)]
-async fn everyone_has_a_turn() {
+async fn every_waiting_call_gets_a_turn() {
     let config = server_config(|config| config.http2.max_concurrent_streams = 1);
     let channel = Served::start(config, Echo::default().router()).channel(|_| {}).await;
     let callers: Vec<_> = (0..20)
@@ -152,7 +152,7 @@ async fn everyone_has_a_turn() {
             tokio::spawn(async move {
                 for round in 0..20 {
                     let message = if (number + round).is_multiple_of(3) { raw("yield") } else { raw("x") };
-                    assert_eq!(echo(&channel, message.clone()).await.expect("an answer"), message);
+                    assert_eq!(echo(&channel, message.clone()).await.expect("a response"), message);
                 }
             })
         })
@@ -182,7 +182,7 @@ async fn calls_are_divided_among_lanes() {
     assert!(lanes[3].is_draining && lanes[3].state == "SHUTDOWN" && lanes[3].in_flight == 2, "{lanes:?}");
     calls.iter().for_each(tokio::task::JoinHandle::abort);
     until(|| channel.lanes().len() == 3).await;
-    assert_eq!(soon(echo(&channel, raw("x"))).await.expect("an answer"), raw("x"));
+    assert_eq!(soon(echo(&channel, raw("x"))).await.expect("a response"), raw("x"));
 }
 
 #[tokio::test(start_paused = true)]

@@ -42,7 +42,7 @@ impl Connection {
 
     /// Returns the next input, if it is known to be DATA of an open stream: the rest of a frame that started in the
     /// last input. The driver may read it directly into its destination and then call
-    /// [`data_placed`](Connection::data_placed), or present it as input as usual.
+    /// [`note_direct_data`](Connection::note_direct_data), or present it as input as usual.
     #[inline]
     pub fn expected_data(&self) -> Option<ExpectedData> {
         let IncomingData { stream, data_left, .. } = self.receiving.incoming_data()?;
@@ -54,17 +54,17 @@ impl Connection {
         Some(ExpectedData { stream, tag, len: data_left as usize })
     }
 
-    /// Records that the driver has placed `len` bytes of [`expected_data`](Connection::expected_data), at most all of
+    /// Records that the driver has read `len` bytes of [`expected_data`](Connection::expected_data), at most all of
     /// them. They count as a polled [`Event::Data`]. If END_STREAM came with them, returns that event, without bytes.
     /// Bytes read after them are input as usual.
     ///
     /// Returns `None` if the stream was reset or the connection closed in the meantime.
-    pub fn data_placed(&mut self, len: usize) -> Option<Event<'static>> {
+    pub fn note_direct_data(&mut self, len: usize) -> Option<Event<'static>> {
         let incoming = self.receiving.incoming_data()?;
         if self.shutdown.is_closed() {
             return None;
         }
-        debug_assert!(len <= incoming.data_left as usize, "more was placed than expected");
+        debug_assert!(len <= incoming.data_left as usize, "more was read than expected");
         let len = u32::try_from(len).unwrap_or(u32::MAX);
         let data_left = incoming.data_left.saturating_sub(len);
         self.receive_data_part(IncomingData { data_left, ..incoming }, &mut &[][..], 0)

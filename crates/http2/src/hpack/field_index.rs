@@ -124,13 +124,13 @@ impl FieldIndex {
         hash_or_number as usize & self.slots.len().wrapping_sub(1)
     }
 
-    /// Follows a chain while its entries are in the table, to the first that is `wanted`.
+    /// Follows a chain while its entries are in the table, to the first that is `accepts`.
     fn walk(
         &self,
         newest: u32,
         table: &DynamicTable,
         older: impl Fn(&Links) -> u32,
-        wanted: impl Fn(&Links, usize) -> bool,
+        accepts: impl Fn(&Links, usize) -> bool,
     ) -> Option<usize> {
         let mut number = newest;
         let mut age_min = 0;
@@ -141,7 +141,7 @@ impl FieldIndex {
                 return None;
             }
             let links = &self.slots[self.slot(number)].entry;
-            if wanted(links, age) {
+            if accepts(links, age) {
                 return Some(age);
             }
             age_min = age + 1;

@@ -269,7 +269,7 @@ fn random_exchanges_complete_without_stalls() {
 
 /// Wherever DATA is split, placed data has the same effect as presented data.
 #[test]
-fn placed_data_has_the_effect_of_presented_data() {
+fn direct_data_has_the_effect_of_presented_data() {
     let frames = || {
         Frames::new()
             .open_request(1)
@@ -282,22 +282,22 @@ fn placed_data_has_the_effect_of_presented_data() {
     let mut complete = Subject::server(Config::default());
     complete.feed_bytes(&bytes).unwrap();
     for cut in 0..bytes.len() {
-        for placed_max in [1, 3, usize::MAX] {
+        for direct_max in [1, 3, usize::MAX] {
             let mut subject = Subject::server(Config::default());
             subject.feed_bytes(&bytes[..cut]).unwrap();
             let mut rest = &bytes[cut..];
-            let mut placed = Vec::new();
+            let mut direct = Vec::new();
             while let Some(expected) = subject.connection.expected_data() {
                 assert_eq!(subject.connection.expected_data(), Some(expected), "the call has no side effect");
-                let len = expected.len.min(placed_max);
-                let ended = subject.connection.data_placed(len);
-                placed.extend_from_slice(&rest[..len]);
+                let len = expected.len.min(direct_max);
+                let ended = subject.connection.note_direct_data(len);
+                direct.extend_from_slice(&rest[..len]);
                 rest = &rest[len..];
                 subject.connection.release(expected.stream, len);
                 subject.events.push(OwnedEvent::Data(
                     expected.stream.get(),
                     ended.is_some(),
-                    std::mem::take(&mut placed),
+                    std::mem::take(&mut direct),
                 ));
             }
             subject.feed_bytes(rest).unwrap();
@@ -322,12 +322,12 @@ fn no_data_is_expected_after_reset_or_close() {
     assert_eq!(subject.connection.expected_data().map(|expected| expected.len), Some(5));
     subject.connection.reset(id(1), ErrorCode::Cancel);
     assert_eq!(subject.connection.expected_data(), None);
-    assert_eq!(subject.connection.data_placed(2), None, "placed after the reset");
+    assert_eq!(subject.connection.note_direct_data(2), None, "read after the reset");
     subject.feed_bytes(&rest[2..]).unwrap();
     subject.feed(&mut Frames::new().ping(true, [0; 8])).unwrap();
     let mut subject = Subject::server(Config::default());
     subject.feed_bytes(started).unwrap();
     subject.connection.close(ErrorCode::NoError, b"");
     assert_eq!(subject.connection.expected_data(), None);
-    assert_eq!(subject.connection.data_placed(5), None);
+    assert_eq!(subject.connection.note_direct_data(5), None);
 }

@@ -264,7 +264,7 @@ impl Subject {
 
     fn poll(&mut self, rest: &mut &[u8]) -> Result<(), ConnectionError> {
         loop {
-            let given = *rest;
+            let input = *rest;
             let Some(event) = self.connection.poll_event(rest, self.now)? else { return Ok(()) };
             let headers = self.connection.fields();
             let trailers = self.connection.trailers();
@@ -274,7 +274,7 @@ impl Subject {
                 }
                 Event::CompleteMessage { stream, bytes, start, .. } => {
                     assert_eq!(
-                        &given[start..start + bytes.len()],
+                        &input[start..start + bytes.len()],
                         bytes,
                         "`start` is not the offset of `bytes`"
                     );
@@ -299,7 +299,7 @@ impl Subject {
                 Event::Data { stream, bytes, start, end_stream, .. } => {
                     assert!(end_stream || !bytes.is_empty(), "event without content");
                     assert_eq!(
-                        &given[start..start + bytes.len()],
+                        &input[start..start + bytes.len()],
                         bytes,
                         "`start` is not the offset of `bytes`"
                     );

@@ -33,10 +33,10 @@ impl MessageBytes {
     /// bytes.
     pub(super) fn take(&mut self, each: u64, bytes_max: u64, messages_max: usize) -> (usize, u64) {
         let bytes = self.bytes.min(bytes_max).min(messages_max as u64 * each - self.first_sent);
-        let gone = self.first_sent + bytes;
+        let sent_bytes = self.first_sent + bytes;
         self.bytes -= bytes;
-        self.first_sent = gone % each;
-        ((gone / each) as usize, bytes)
+        self.first_sent = sent_bytes % each;
+        ((sent_bytes / each) as usize, bytes)
     }
 }
 

@@ -52,9 +52,9 @@ pub(super) struct Lock {
 impl Lock {
     /// Returns the contended acquisitions since the last call.
     pub(super) fn take_contended(&mut self) -> u64 {
-        let whole = self.contended as u64;
-        self.contended -= whole as f64;
-        whole
+        let counted = self.contended as u64;
+        self.contended -= counted as f64;
+        counted
     }
 
     /// Takes the lock `acquisitions` times, and returns when the last hold ends.
@@ -111,8 +111,8 @@ impl Model {
         }
         let lanes = self.ready.len();
         let rivals = self.callers_running as f64 * costs.caller_lock_share() / lanes as f64;
-        let held_ns = (DRIVER_ACQUISITIONS + events as u64) * costs.lock.event_ns;
-        let hold_ns = held_ns as f64 / DRIVER_ACQUISITIONS as f64 + costs.lock.handover_ns as f64 * rivals;
+        let locked_ns = (DRIVER_ACQUISITIONS + events as u64) * costs.lock.event_ns;
+        let hold_ns = locked_ns as f64 / DRIVER_ACQUISITIONS as f64 + costs.lock.handover_ns as f64 * rivals;
         let lock = &mut self.lanes[usize::from(lane)].lock;
         let done_ns = lock.hold(self.now_ns, DRIVER_ACQUISITIONS, hold_ns, rivals);
         self.duration_with_lock(done_ns, duration, hold_ns, rivals)

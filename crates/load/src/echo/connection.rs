@@ -50,7 +50,7 @@ async fn send_h2(channel: &thalweg_engine::Channel, request: Request<Bytes>) -> 
 }
 
 async fn collect(mut body: RawBody) -> Result<(Bytes, Option<HeaderMap>), thalweg_engine::Status> {
-    if let Some((bytes, trailers)) = body.take_whole() {
+    if let Some((bytes, trailers)) = body.take_complete() {
         return Ok((bytes, trailers.into_fields()));
     }
     let collected = body.collect().await?;
@@ -92,7 +92,7 @@ impl OutgoingBody for FullBody {
         error
     }
 
-    fn take_whole(&mut self) -> Option<(Bytes, Trailers)> {
+    fn take_complete(&mut self) -> Option<(Bytes, Trailers)> {
         Some((self.0.take().unwrap_or_default(), Trailers::None))
     }
 }

@@ -153,12 +153,12 @@ fn check_responses(mut received: &[u8]) -> Features {
     let mut features = Features::new();
     let mut decoder = thalweg_http2::hpack::Decoder::new(thalweg_http2::hpack::DEFAULT_TABLE_SIZE);
     let mut fields = FieldList::new();
-    while let Some((head, after_head)) = received.split_first_chunk::<FRAME_HEADER_LEN>() {
-        let head = FrameHeader::parse(head);
-        let (payload, rest) = after_head.split_at(head.len as usize);
+    while let Some((header, after_header)) = received.split_first_chunk::<FRAME_HEADER_LEN>() {
+        let header = FrameHeader::parse(header);
+        let (payload, rest) = after_header.split_at(header.len as usize);
         received = rest;
-        features.insert(feature((format!("{:?}", head.kind), head.flags.contains(Flags::END_STREAM))));
-        if head.kind == Kind::Headers {
+        features.insert(feature((format!("{:?}", header.kind), header.flags.contains(Flags::END_STREAM))));
+        if header.kind == Kind::Headers {
             decoder.decode(payload, usize::MAX, &mut fields).expect("a header block");
             let status = fields.get(b"grpc-status").map(<[u8]>::to_vec);
             let message =
@@ -230,8 +230,9 @@ fn server(trailers: &[(&str, &str)], body: Encoding) -> Vec<u8> {
     frame::emit(Kind::Settings, Flags::ACK, StreamId::new(0), b"", &mut out);
     let mut encoder = Encoder::new();
     for stream in [1, 3] {
-        let head = [(":status", "200"), ("content-type", "application/grpc"), ("grpc-encoding", body.name())];
-        headers(&mut encoder, stream, false, &head, &mut out);
+        let response_headers =
+            [(":status", "200"), ("content-type", "application/grpc"), ("grpc-encoding", body.name())];
+        headers(&mut encoder, stream, false, &response_headers, &mut out);
         data(stream, false, &messages(body), &mut out);
         headers(&mut encoder, stream, true, trailers, &mut out);
     }

@@ -126,8 +126,8 @@ fn conversation() -> Vec<(usize, Vec<u8>)> {
             sent.extend((!bytes.is_empty()).then_some((from, bytes)));
         }
         for stream in requests {
-            let head = fields(&[(":status", "200"), ("content-type", "application/grpc")]);
-            ends[1].send_headers(stream, block(&head), false).expect("the stream is open");
+            let headers = fields(&[(":status", "200"), ("content-type", "application/grpc")]);
+            ends[1].send_headers(stream, block(&headers), false).expect("the stream is open");
             ends[1].send_data(stream, [message.clone()], false).expect("the stream is open");
             let status = if round == 0 { "0" } else { "5" };
             let trailers = fields(&[("grpc-status", status), ("grpc-message", "no%20way")]);

@@ -79,10 +79,10 @@ impl Reaction {
         let mut connection =
             if from_server { Connection::client(config, now) } else { Connection::server(config, now) };
         if from_server {
-            let head =
+            let headers =
                 fields(&[(":method", "POST"), (":scheme", "http"), (":path", "/"), (":authority", "a")]);
             for number in 0..CLIENT_STREAMS {
-                let block = Block { fixed: None, extra: &head };
+                let block = Block { fixed: None, extra: &headers };
                 connection.open(Tag(number as u64), block, number % 2 == 0).expect("100 are assumed");
             }
         }
@@ -118,7 +118,7 @@ impl Reaction {
         let expected = connection.expected_data().filter(|_| piece.len().is_multiple_of(2));
         let Some(expected) = expected else { return piece };
         let (bytes, rest) = piece.split_at(piece.len().min(expected.len));
-        let end_stream = connection.data_placed(bytes.len()).is_some();
+        let end_stream = connection.note_direct_data(bytes.len()).is_some();
         if end_stream || !bytes.is_empty() {
             let ExpectedData { stream, tag, .. } = expected;
             self.record(connection, &Event::Data { stream, tag, bytes, start: 0, end_stream });
@@ -153,9 +153,9 @@ impl Reaction {
     }
 
     fn record(&mut self, connection: &Connection, event: &Event<'_>) {
-        let features = |head: &Headers| feature(format!("{:?}", head.iter().collect::<Vec<_>>()));
+        let features = |headers: &Headers| feature(format!("{:?}", headers.iter().collect::<Vec<_>>()));
         let fields = || features(connection.fields());
-        let seen = match *event {
+        let recorded = match *event {
             Event::Headers { stream, end_stream, .. } => SeenEvent::Headers {
                 kind: "headers",
                 stream: stream.get(),
@@ -206,7 +206,7 @@ impl Reaction {
             Event::Pong { .. } => SeenEvent::Other("pong", 0, None),
             _ => panic!("an unknown event: {event:?}"),
         };
-        self.events.push(seen);
+        self.events.push(recorded);
     }
 
     /// Pairs of consecutive events, and the outcome.
@@ -226,8 +226,8 @@ fn act_on(connection: &mut Connection, stream: StreamId, random: &mut Random) {
     let end = random.one_in(3);
     match random.below(5) {
         0 => {
-            let head = fields(&[(":status", "200"), ("content-type", "application/grpc")]);
-            connection.send_headers(stream, Block { fixed: None, extra: &head }, end).ok();
+            let headers = fields(&[(":status", "200"), ("content-type", "application/grpc")]);
+            connection.send_headers(stream, Block { fixed: None, extra: &headers }, end).ok();
         }
         1 => {
             connection.send_data(stream, [Bytes::from(vec![7; random.size(5000)])], end).ok();
@@ -248,8 +248,8 @@ fn fields(pairs: &[(&str, &str)]) -> FieldList {
 
 fn assert_frames(mut sent: &[u8]) {
     sent = sent.strip_prefix(&PREFACE[..]).unwrap_or(sent);
-    while let Some((head, rest)) = sent.split_first_chunk::<FRAME_HEADER_LEN>() {
-        let len = FrameHeader::parse(head).len as usize;
+    while let Some((header, rest)) = sent.split_first_chunk::<FRAME_HEADER_LEN>() {
+        let len = FrameHeader::parse(header).len as usize;
         sent = rest.get(len..).expect("output ends within a frame");
     }
     assert!(sent.is_empty(), "output ends within a frame header");

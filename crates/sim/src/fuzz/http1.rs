@@ -47,23 +47,26 @@ pub(super) fn corpus() -> Vec<Vec<u8>> {
 pub(super) fn target(data: &[u8]) -> Features {
     let Some((cut, bytes)) = data.split_first() else { return Features::new() };
     let piece_len = usize::from(*cut).max(1);
-    let (whole, responses) = run(bytes, bytes.len().max(1));
+    let (unsplit, responses) = run(bytes, bytes.len().max(1));
     let (split, _) = run(bytes, piece_len);
     // After an unread body the connection continues only if the rest of the body has arrived, and no malformed request
     // arrived with it.
     let is_unread = |request: &String| request.split(' ').count() == 2;
-    let agree = match whole.iter().position(is_unread) {
-        None => whole == split,
-        Some(unread) => split.len() > unread && (whole.starts_with(&split) || split.starts_with(&whole)),
+    let agree = match unsplit.iter().position(is_unread) {
+        None => unsplit == split,
+        Some(unread) => split.len() > unread && (unsplit.starts_with(&split) || split.starts_with(&unsplit)),
     };
-    assert!(agree, "in pieces of {piece_len} bytes {split:?}, and else {whole:?}");
+    assert!(agree, "in pieces of {piece_len} bytes {split:?}, and else {unsplit:?}");
     let statuses: Vec<&str> =
         responses.split("HTTP/1.").skip(1).filter_map(|response| response.get(2..5)).collect();
     let finals = statuses.iter().filter(|status| !status.starts_with('1')).count();
     // A rejected head gets a response, too.
-    assert!((whole.len()..=whole.len() + 1).contains(&finals), "{whole:?} are answered by {responses:?}");
+    assert!(
+        (unsplit.len()..=unsplit.len() + 1).contains(&finals),
+        "{unsplit:?} are answered by {responses:?}"
+    );
     let mut features = Features::from([feature(&statuses)]);
-    for request in &whole {
+    for request in &unsplit {
         let (method, rest) = request.split_once(' ').unwrap_or_default();
         features.insert(feature((method.len().min(8), rest.len().min(40) / 4, rest.ends_with("refused"))));
     }

@@ -140,9 +140,9 @@ fn split_records(input: &[u8]) -> Vec<Vec<u8>> {
 
 /// Splits a record in two, so that a handshake message spans both.
 fn split_record(random: &mut Random, records: &mut Vec<Vec<u8>>, at: usize) {
-    let (head, payload) = records[at].split_at(RECORD_HEADER_LEN);
+    let (header, payload) = records[at].split_at(RECORD_HEADER_LEN);
     let (first, second) = payload.split_at(random.size(payload.len()));
-    let part = |payload: &[u8]| [&head[..3], &(payload.len() as u16).to_be_bytes(), payload].concat();
+    let part = |payload: &[u8]| [&header[..3], &(payload.len() as u16).to_be_bytes(), payload].concat();
     let parts = [part(first), part(second)];
     records.splice(at..=at, parts);
 }
@@ -168,7 +168,7 @@ fn random_record(random: &mut Random) -> Vec<u8> {
 /// One frame. Its length may differ from its payload's.
 #[derive(Clone, Debug)]
 struct Frame {
-    head: FrameHeader,
+    header: FrameHeader,
     payload: Vec<u8>,
 }
 
@@ -188,10 +188,10 @@ impl Parsed {
         let preface = if rest.starts_with(PREFACE) { PREFACE.len() } else { 0 };
         let (before, mut rest) = input.split_at((1 + preface).min(input.len()));
         let mut frames = Vec::new();
-        while let Some((head, after)) = rest.split_first_chunk::<FRAME_HEADER_LEN>() {
-            let head = FrameHeader::parse(head);
-            let Some((payload, after)) = after.split_at_checked(head.len as usize) else { break };
-            frames.push(Frame { head, payload: payload.to_vec() });
+        while let Some((header, after)) = rest.split_first_chunk::<FRAME_HEADER_LEN>() {
+            let header = FrameHeader::parse(header);
+            let Some((payload, after)) = after.split_at_checked(header.len as usize) else { break };
+            frames.push(Frame { header, payload: payload.to_vec() });
             rest = after;
         }
         Parsed { before: before.to_vec(), frames, after: rest.to_vec() }
@@ -199,8 +199,8 @@ impl Parsed {
 
     fn emit(&self) -> Vec<u8> {
         let mut input = self.before.clone();
-        for Frame { head, payload } in &self.frames {
-            input.extend_from_slice(&head.to_bytes());
+        for Frame { header, payload } in &self.frames {
+            input.extend_from_slice(&header.to_bytes());
             input.extend_from_slice(payload);
         }
         input.extend_from_slice(&self.after);
@@ -210,14 +210,14 @@ impl Parsed {
 
 fn change(random: &mut Random, frame: &mut Frame) {
     match random.below(7) {
-        0 => frame.head.flags = Flags(frame.head.flags.0 ^ (1 << random.below(8))),
-        1 => frame.head.stream = stream(random),
-        2 => frame.head.kind = Kind::from(random.below(11) as u8),
-        3 => frame.head.len = random.pick(&INTERESTING) & 0xff_ffff,
+        0 => frame.header.flags = Flags(frame.header.flags.0 ^ (1 << random.below(8))),
+        1 => frame.header.stream = stream(random),
+        2 => frame.header.kind = Kind::from(random.below(11) as u8),
+        3 => frame.header.len = random.pick(&INTERESTING) & 0xff_ffff,
         4 => {
             let len = random.size(frame.payload.len() * 2 + 8);
             frame.payload.resize(len, random.number() as u8);
-            frame.head.len = len as u32;
+            frame.header.len = len as u32;
         }
         5 if frame.payload.len() >= 4 => {
             let at = random.below(frame.payload.len() - 3);
@@ -265,5 +265,5 @@ fn random_frame(random: &mut Random) -> Frame {
     let of_connection = matches!(kind, Kind::Settings | Kind::Ping | Kind::GoAway);
     let stream = if of_connection { thalweg_http2::StreamId::CONNECTION } else { stream(random) };
     let flags = Flags(random.pick(&[0, 1, 4, 5, 5, 0x0d, 0x25, 0xff]));
-    Frame { head: FrameHeader { len: len as u32, kind, flags, stream }, payload }
+    Frame { header: FrameHeader { len: len as u32, kind, flags, stream }, payload }
 }

@@ -22,12 +22,12 @@ thread_local! {
     static SUBJECTS: OnceCell<Vec<Subject>> = const { OnceCell::new() };
 }
 
-/// Calls `look` with the schema selected by `index`.
-fn with_subject<T>(index: u8, look: impl FnOnce(usize, &Subject) -> T) -> T {
+/// Calls `check` with the schema selected by `index`.
+fn with_subject<T>(index: u8, check: impl FnOnce(usize, &Subject) -> T) -> T {
     SUBJECTS.with(|subjects| {
         let subjects = subjects.get_or_init(schemas::all);
         let index = usize::from(index) % subjects.len();
-        look(index, &subjects[index])
+        check(index, &subjects[index])
     })
 }
 

@@ -22,16 +22,16 @@ pub(super) fn text_format_corpus() -> Vec<Vec<u8>> {
 
 /// An accepted message is the same after printing and parsing.
 pub(super) fn text_format(data: &[u8]) -> Features {
-    let Some((&head, text)) = data.split_first() else { return Features::new() };
-    let message_type = transcode::message_type(head);
+    let Some((&selector, text)) = data.split_first() else { return Features::new() };
+    let message_type = transcode::message_type(selector);
     let mut wire = b"before".to_vec();
-    let options = ParseOptions { ignore_unknown: head & 8 != 0, ..ParseOptions::default() };
+    let options = ParseOptions { ignore_unknown: selector & 8 != 0, ..ParseOptions::default() };
     let parsed = text_format::parse(message_type, text, &options, &mut wire);
     let wire = wire.split_off(6);
     assert!(wire.len() <= 16 * text.len(), "{} bytes became {}", text.len(), wire.len());
     if let Err(error) = parsed {
         assert!(wire.is_empty() && error.offset <= text.len(), "{error}");
-        return Features::from([feature((head & 9, error_kind(&error.problem)))]);
+        return Features::from([feature((selector & 9, error_kind(&error.problem)))]);
     }
     let printed = text_format::from_wire(message_type, &wire).unwrap_or_else(|error| panic!("{error}"));
     let again = text_format::to_wire(message_type, printed.as_bytes())
@@ -48,10 +48,10 @@ pub(super) fn field_paths_corpus() -> Vec<Vec<u8>> {
 
 /// Each path names a field, all paths are within their bound, and valid JSON of the type has paths.
 pub(super) fn field_paths(data: &[u8]) -> Features {
-    let Some((&head, json)) = data.split_first() else { return Features::new() };
-    let message_type = transcode::message_type(head);
-    let len_max = if head & 4 != 0 { 200 } else { 256 << 20 };
-    let options = ParseOptions { ignore_unknown: head & 8 != 0, len_max, ..ParseOptions::default() };
+    let Some((&selector, json)) = data.split_first() else { return Features::new() };
+    let message_type = transcode::message_type(selector);
+    let len_max = if selector & 4 != 0 { 200 } else { 256 << 20 };
+    let options = ParseOptions { ignore_unknown: selector & 8 != 0, len_max, ..ParseOptions::default() };
     let unbounded = ParseOptions { len_max: usize::MAX, ..options.clone() };
     let is_message = json::parse(message_type, json, &unbounded, &mut Vec::new()).is_ok();
     match json::field_paths(message_type, json, &options) {

@@ -47,8 +47,8 @@ pub(super) fn jsons() -> impl Iterator<Item = (u8, &'static str)> {
 }
 
 /// The type selected by the lowest bit of an input's first byte.
-pub(super) fn message_type(head: u8) -> MessageType<'static> {
-    schema().message(TYPES[usize::from(head & 1)]).expect("in the schema")
+pub(super) fn message_type(selector: u8) -> MessageType<'static> {
+    schema().message(TYPES[usize::from(selector & 1)]).expect("in the schema")
 }
 
 /// The MessagePack inputs of [`corpus`].
@@ -58,8 +58,8 @@ pub(super) fn msgpack_corpus() -> Vec<Vec<u8>> {
 
 /// Like [`target`], only for MessagePack.
 pub(super) fn msgpack(data: &[u8]) -> Features {
-    let Some((&head, bytes)) = data.split_first() else { return Features::new() };
-    target(&[&[head & !6 | MSGPACK << 1][..], bytes].concat())
+    let Some((&selector, bytes)) = data.split_first() else { return Features::new() };
+    target(&[&[selector & !6 | MSGPACK << 1][..], bytes].concat())
 }
 
 /// An input begins with a byte that selects type and format.
@@ -97,11 +97,11 @@ fn schema() -> &'static Schema {
 }
 
 pub(super) fn target(data: &[u8]) -> Features {
-    let Some((&head, bytes)) = data.split_first() else { return Features::new() };
-    let message_type = message_type(head);
-    let options = ParseOptions { ignore_unknown: head & 8 != 0, ..ParseOptions::default() };
+    let Some((&selector, bytes)) = data.split_first() else { return Features::new() };
+    let message_type = message_type(selector);
+    let options = ParseOptions { ignore_unknown: selector & 8 != 0, ..ParseOptions::default() };
     let mut wire = Vec::new();
-    let read = match head >> 1 & 3 {
+    let read = match selector >> 1 & 3 {
         0 => {
             wire.extend_from_slice(bytes);
             Ok(())
@@ -113,10 +113,10 @@ pub(super) fn target(data: &[u8]) -> Features {
     let outcome = read.map_err(|problem| error_kind(&problem)).and_then(|()| {
         let printed = json::from_wire(message_type, &wire);
         // A message parsed from JSON or MessagePack can be printed as JSON.
-        assert!(printed.is_ok() || head & 6 == 0, "{printed:?} of {}", bytes.escape_ascii());
+        assert!(printed.is_ok() || selector & 6 == 0, "{printed:?} of {}", bytes.escape_ascii());
         printed.map_err(|error| error_kind(&error.to_string()))
     });
-    let mut features = Features::from([feature((head & 15, outcome.as_ref().err()))]);
+    let mut features = Features::from([feature((selector & 15, outcome.as_ref().err()))]);
     if let Ok(json) = &outcome {
         features.extend(members(json));
         assert_survives(message_type, &wire, json);

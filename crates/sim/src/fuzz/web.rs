@@ -139,13 +139,13 @@ pub(super) fn requests(data: &[u8]) -> Features {
     features
         .extend(as_json.split('"').skip(1).step_by(2).map(|name| feature((name.len().min(12), mode & 3))));
     // The same message as a whole body is the same request.
-    let whole = match router.find(&Method::POST, "/whole") {
+    let complete = match router.find(&Method::POST, "/whole") {
         Lookup::Route(route) => route,
         found => panic!("{found:?}"),
     };
     let content = Content { content_type: String::new(), data: as_json.clone().into() };
     let mut reparsed = Vec::new();
-    request::to_wire(router.rules(), &whole, "", &content, &options, &mut reparsed)
+    request::to_wire(router.rules(), &complete, "", &content, &options, &mut reparsed)
         .unwrap_or_else(|error| panic!("{error}: {as_json}"));
     assert_eq!(json::from_wire(input, &reparsed).as_deref(), Ok(&*as_json), "{target}");
     // It is also a response. Defaults make it longer, within the limit.
@@ -248,16 +248,16 @@ fn assert_same_values_when_split(body: &[u8], takes_array: bool) {
             Err(error) => Err((found, error)),
         }
     };
-    let whole = values([body, b""]);
+    let complete = values([body, b""]);
     let cut = body.split_at(body.len() / 2);
-    match (&whole, &values([cut.0, cut.1])) {
+    match (&complete, &values([cut.0, cut.1])) {
         // The received size depends on the pieces.
-        (Err((whole, ValuesError::TooLarge { .. })), Err((cut, ValuesError::TooLarge { .. }))) => {
-            assert_eq!(whole, cut);
+        (Err((complete, ValuesError::TooLarge { .. })), Err((cut, ValuesError::TooLarge { .. }))) => {
+            assert_eq!(complete, cut);
         }
-        (whole, cut) => assert_eq!(whole, cut),
+        (complete, cut) => assert_eq!(complete, cut),
     }
-    let (Ok(found) | Err((found, _))) = &whole;
+    let (Ok(found) | Err((found, _))) = &complete;
     assert!(found.iter().all(|value| (1..=SIZE_MAX).contains(&value.len())));
     assert!(found.iter().map(Bytes::len).sum::<usize>() <= body.len());
 }
@@ -298,7 +298,7 @@ const MESSAGE_SIZE_MAX: usize = 2000;
 /// An input is a byte that selects the reader, and a body.
 fn reader(mode: u8) -> Box<dyn Messages> {
     let encoding = if mode & 8 == 0 { Encoding::Identity } else { Encoding::Gzip };
-    let head = |content_type: &'static str, encoding_name: &'static str| {
+    let headers_of = |content_type: &'static str, encoding_name: &'static str| {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
         headers.insert(encoding_name, HeaderValue::from_static(encoding.name()));
@@ -307,7 +307,7 @@ fn reader(mode: u8) -> Box<dyn Messages> {
     match mode & 7 {
         0 | 1 => Box::new(EnvelopeReader::new(0, encoding, MESSAGE_SIZE_MAX)),
         2 | 3 => {
-            let headers = head("application/connect+proto", "connect-content-encoding");
+            let headers = headers_of("application/connect+proto", "connect-content-encoding");
             let accepts = EncodingSet::ALL;
             let started =
                 connect::read_response(StatusCode::OK, &headers, "proto", accepts, MESSAGE_SIZE_MAX);
@@ -315,7 +315,7 @@ fn reader(mode: u8) -> Box<dyn Messages> {
         }
         4 | 5 => Box::new(EnvelopeReader::new(0, encoding, MESSAGE_SIZE_MAX).with_text(mode & 1 == 1)),
         6 => {
-            let headers = head("application/grpc-web+proto", "grpc-encoding");
+            let headers = headers_of("application/grpc-web+proto", "grpc-encoding");
             let started = grpc_web::read_response(
                 StatusCode::OK,
                 &headers,
@@ -348,16 +348,16 @@ fn read(mode: u8, body: &[u8], piece_len: usize) -> (Vec<String>, Result<(), Str
 
 pub(super) fn envelopes(data: &[u8]) -> Features {
     let Some((&mode, body)) = data.split_first() else { return Features::new() };
-    let whole = read(mode, body, body.len());
+    let complete = read(mode, body, body.len());
     let is_text = mode & 7 == 5;
     for piece_len in [1, 3, 64] {
         let cut = read(mode, body, piece_len);
         // Text in one piece is decoded before its messages are returned: an error in it comes first.
-        let is_same = if is_text { cut.0.starts_with(&whole.0) } else { cut.0 == whole.0 };
-        assert!(is_same && cut.1.is_ok() == whole.1.is_ok(), "{whole:?} and {cut:?}");
+        let is_same = if is_text { cut.0.starts_with(&complete.0) } else { cut.0 == complete.0 };
+        assert!(is_same && cut.1.is_ok() == complete.1.is_ok(), "{complete:?} and {cut:?}");
     }
-    let mut features = Features::from([feature((mode & 15, whole.0.len().min(4), &whole.1))]);
-    features.extend(whole.0.iter().map(|part| feature((mode & 7, part.len().min(12)))));
+    let mut features = Features::from([feature((mode & 15, complete.0.len().min(4), &complete.1))]);
+    features.extend(complete.0.iter().map(|part| feature((mode & 7, part.len().min(12)))));
     if mode & 7 == 7 {
         assert_envelopes_round_trip(mode, body);
     }

@@ -90,7 +90,7 @@ fn single(plan: &CallPlan, response: Result<thalweg::Response<Raw>, Status>) -> 
 async fn read(world: &World, plan: &CallPlan, mut stream: Streaming<Raw>) -> Outcome {
     let mut responses = 0;
     loop {
-        if responses == plan.responses_wanted {
+        if responses == plan.responses_max {
             return Outcome::Dropped;
         }
         match stream.message().await {
@@ -117,7 +117,7 @@ fn check_outcome(
         return Err("the call outlived its deadline");
     }
     let Outcome::Ended { status, responses } = outcome else {
-        let may_drop = plan.responses_wanted != usize::MAX || plan.drop_after.is_some();
+        let may_drop = plan.responses_max != usize::MAX || plan.drop_after.is_some();
         return if may_drop { Ok(()) } else { Err("unexpected drop of the call") };
     };
     let code = status.as_ref().err().map_or(Code::Ok, Status::code);

@@ -116,7 +116,7 @@ pub(super) struct CallPlan {
     /// Time after which the caller drops the call.
     pub(super) drop_after: Option<Duration>,
     /// Number of responses after which the caller drops the call.
-    pub(super) responses_wanted: usize,
+    pub(super) responses_max: usize,
     pub(super) wait_for_ready: bool,
     /// Whether the caller compresses.
     pub(super) compresses: bool,
@@ -153,7 +153,7 @@ impl CallPlan {
             seed,
             kind,
             reads: if random.one_in(3) { random.below(requests.len() + 1) } else { requests.len() },
-            responses_wanted: if random.one_in(10) { random.below(20) } else { usize::MAX },
+            responses_max: if random.one_in(10) { random.below(20) } else { usize::MAX },
             requests,
             responses,
             request_pause: pause(random),

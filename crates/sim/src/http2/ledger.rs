@@ -291,7 +291,7 @@ impl Record {
 impl Direction {
     /// Whether the next headers to receive exceed the limit.
     fn next_is_oversized(&self) -> bool {
-        self.header_blocks.get(self.header_blocks_received).is_some_and(|head| head.oversized)
+        self.header_blocks.get(self.header_blocks_received).is_some_and(|block| block.oversized)
     }
 
     fn receive_end(&mut self, stream: u32) {

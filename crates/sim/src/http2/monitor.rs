@@ -115,10 +115,10 @@ impl Monitor {
 
     fn check_frame(&mut self, side: Side) {
         let pending = std::mem::take(&mut self.senders[side].pending);
-        let (head, payload) = pending.split_first_chunk::<FRAME_HEADER_LEN>().expect("a frame has a head");
-        let head = FrameHeader::parse(head);
-        self.senders[side].check_header(head);
-        if head.kind == Kind::WindowUpdate && head.stream.get() == 0 {
+        let (header, payload) = pending.split_first_chunk::<FRAME_HEADER_LEN>().expect("a frame has a head");
+        let header = FrameHeader::parse(header);
+        self.senders[side].check_header(header);
+        if header.kind == Kind::WindowUpdate && header.stream.get() == 0 {
             let increment = u32::from_be_bytes(payload.try_into().expect("4 bytes"));
             self.return_window(side, u64::from(increment));
         }
@@ -152,15 +152,15 @@ impl SenderState {
     fn needed(&self) -> usize {
         match self.pending.first_chunk::<FRAME_HEADER_LEN>() {
             None => FRAME_HEADER_LEN,
-            Some(head) => match FrameHeader::parse(head) {
+            Some(header) => match FrameHeader::parse(header) {
                 FrameHeader { kind: Kind::Data, .. } => FRAME_HEADER_LEN,
                 FrameHeader { len, .. } => FRAME_HEADER_LEN + len as usize,
             },
         }
     }
 
-    fn check_header(&mut self, head: FrameHeader) {
-        let FrameHeader { len, kind, flags, stream } = head;
+    fn check_header(&mut self, header: FrameHeader) {
+        let FrameHeader { len, kind, flags, stream } = header;
         let stream = stream.get();
         assert!(len <= self.frame_len_max, "a frame of {len} bytes exceeds the peer's maximum");
         if let Some(block) = self.block_of {

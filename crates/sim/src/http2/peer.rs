@@ -107,7 +107,7 @@ impl Peer {
             next_act: Some(Duration::ZERO),
             output: Output::default(),
             plan: DriverPlan {
-                streams_wanted: if side == Side::Client { plan.streams_wanted } else { 0 },
+                streams_to_open: if side == Side::Client { plan.streams_to_open } else { 0 },
                 ..plan
             },
             other_config: other_config.clone(),
@@ -159,7 +159,7 @@ impl Peer {
         assert!(self.input.is_empty(), "DATA is expected behind what is left");
         let (bytes, rest) = arrived.split_at(arrived.len().min(expected.len));
         self.output_slack += 3 * bytes.len();
-        let end = self.connection.data_placed(bytes.len());
+        let end = self.connection.note_direct_data(bytes.len());
         let end_stream = matches!(end, Some(Event::Data { bytes: [], end_stream: true, .. }));
         assert!(end_stream || end.is_none(), "{end:?} of data that was placed");
         if end_stream || !bytes.is_empty() {
@@ -402,7 +402,7 @@ impl Peer {
     }
 
     fn may_open(&self) -> bool {
-        self.plan.streams_wanted > 0 && !self.waits_for_stream
+        self.plan.streams_to_open > 0 && !self.waits_for_stream
     }
 
     /// Streams on which the driver can send.
@@ -425,30 +425,30 @@ impl Peer {
     /// Opens one more stream.
     pub(super) fn open(&mut self, scene: &mut Scene<'_>) {
         // Every other time it asks for a notification first, instead of being refused.
-        if self.plan.streams_wanted.is_multiple_of(2) && self.connection.notify_free_stream() {
+        if self.plan.streams_to_open.is_multiple_of(2) && self.connection.notify_free_stream() {
             self.waits_for_stream = true;
             return;
         }
         let outbound = self.outbound(scene);
-        let mut head = request_headers();
-        plan::push_fields(&mut scene.random, &mut head);
+        let mut headers = request_headers();
+        plan::push_fields(&mut scene.random, &mut headers);
         let end = outbound.remaining == 0 && outbound.ending == Ending::LastData;
         let before_settings = !self.connection.settings_received();
-        match self.connection.open(Tag(7), Block { fixed: None, extra: &head }, end) {
+        match self.connection.open(Tag(7), Block { fixed: None, extra: &headers }, end) {
             Ok(stream) => {
                 let stream = stream.get();
                 scene.note(self.side, "open", stream, outbound.remaining);
                 scene.ledger.open(stream, before_settings);
-                self.account_sent_headers(stream, &head, end, scene);
-                self.plan.streams_wanted = self.plan.streams_wanted.saturating_sub(1);
+                self.account_sent_headers(stream, &headers, end, scene);
+                self.plan.streams_to_open = self.plan.streams_to_open.saturating_sub(1);
                 if !end {
                     self.sending.insert(stream, Outbound { headers_sent: true, ..outbound });
                 }
             }
             Err(OpenError::NoFreeStream) => self.waits_for_stream = true,
-            Err(OpenError::GoingAway) => self.plan.streams_wanted = 0,
+            Err(OpenError::GoingAway) => self.plan.streams_to_open = 0,
             Err(OpenError::HeadersTooLarge { .. }) => {
-                self.plan.streams_wanted = self.plan.streams_wanted.saturating_sub(1);
+                self.plan.streams_to_open = self.plan.streams_to_open.saturating_sub(1);
             }
             Err(error) => panic!("the client failed to open a stream: {error}"),
         }
@@ -457,11 +457,13 @@ impl Peer {
     /// Opens a stream that the drivers use only as instructed.
     pub(super) fn open_probe(&mut self, scene: &mut Scene<'_>) -> u32 {
         self.probing = true;
-        let head = request_headers();
-        let stream =
-            self.connection.open(Tag(7), Block { fixed: None, extra: &head }, false).expect("a free stream");
+        let headers = request_headers();
+        let stream = self
+            .connection
+            .open(Tag(7), Block { fixed: None, extra: &headers }, false)
+            .expect("a free stream");
         scene.ledger.open(stream.get(), false);
-        self.account_sent_headers(stream.get(), &head, false, scene);
+        self.account_sent_headers(stream.get(), &headers, false, scene);
         stream.get()
     }
 
@@ -505,23 +507,23 @@ impl Peer {
     }
 
     fn send_header_block(&mut self, stream: u32, status: Option<&str>, end: bool, scene: &mut Scene<'_>) {
-        let mut head = FieldList::new();
+        let mut headers = FieldList::new();
         if let Some(status) = status {
-            head.push(b":status", status.as_bytes(), Indexing::Insert);
+            headers.push(b":status", status.as_bytes(), Indexing::Insert);
         }
         if !self.probing {
-            plan::push_fields(&mut scene.random, &mut head);
+            plan::push_fields(&mut scene.random, &mut headers);
         }
         let sent =
-            self.connection.send_headers(StreamId::new(stream), Block { fixed: None, extra: &head }, end);
+            self.connection.send_headers(StreamId::new(stream), Block { fixed: None, extra: &headers }, end);
         sent.unwrap_or_else(|error| panic!("failed to send headers on stream {stream}: {error}"));
         scene.note(self.side, "send head", stream, usize::from(end));
-        self.account_sent_headers(stream, &head, end, scene);
+        self.account_sent_headers(stream, &headers, end, scene);
     }
 
-    fn account_sent_headers(&mut self, stream: u32, head: &FieldList, end: bool, scene: &mut Scene<'_>) {
-        scene.ledger.send_headers(self.side, stream, head, self.other_config.max_header_list_size, end);
-        self.output_slack += head.size() + CONTROL_LEN_MAX;
+    fn account_sent_headers(&mut self, stream: u32, headers: &FieldList, end: bool, scene: &mut Scene<'_>) {
+        scene.ledger.send_headers(self.side, stream, headers, self.other_config.max_header_list_size, end);
+        self.output_slack += headers.size() + CONTROL_LEN_MAX;
         if end {
             self.sending.remove(&stream);
         }
@@ -605,10 +607,10 @@ impl Peer {
 }
 
 fn request_headers() -> FieldList {
-    let mut head = FieldList::new();
+    let mut headers = FieldList::new();
     for (name, value) in [(":method", "POST"), (":scheme", "http"), (":path", "/a/b"), (":authority", "sim")]
     {
-        head.push(name.as_bytes(), value.as_bytes(), Indexing::Insert);
+        headers.push(name.as_bytes(), value.as_bytes(), Indexing::Insert);
     }
-    head
+    headers
 }

@@ -87,7 +87,7 @@ impl AnyMessage {
     /// INTERNAL if the bytes do not decode as an `M`.
     pub fn into_message<M: Message>(self) -> Result<M, Status> {
         if self.downcast_ref::<M>().is_none() {
-            return codec::decode(Payload::Kept(self.to_bytes())).map_err(|error| {
+            return codec::decode(Payload::Owned(self.to_bytes())).map_err(|error| {
                 let (put, wanted, error) = (self.type_name(), type_name::<M>(), error.message());
                 Status::internal(format!("an interceptor replaced {wanted} by {put}: {error}"))
             });

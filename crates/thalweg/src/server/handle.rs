@@ -58,7 +58,7 @@ impl ServerHandle {
     /// Returns true if graceful shutdown has started: the server accepts no new connections and calls, and waits for
     /// those in flight.
     pub fn is_draining(&self) -> bool {
-        self.draining.has_begun()
+        self.draining.has_started()
     }
 
     /// Waits until the server starts a graceful shutdown; returns at once if it has. End endless calls when this
@@ -70,7 +70,7 @@ impl ServerHandle {
     /// # Cancel safety
     /// This method is cancel safe.
     pub async fn draining(&self) {
-        self.draining.begun().await;
+        self.draining.started().await;
     }
 
     /// Adds a service and its descriptors.

@@ -59,7 +59,7 @@ where
     }
 
     #[inline]
-    fn answer(output: &Self::Output) -> Result<MessageResponse<'_, impl Encode>, engine::Status> {
+    fn response(output: &Self::Output) -> Result<MessageResponse<'_, impl Encode>, engine::Status> {
         answer(output)
     }
 }
@@ -93,7 +93,7 @@ where
         Ok((self.method.call)(Arc::clone(&self.method.service), head.map(|()| message)))
     }
 
-    fn answer(output: &Self::Output) -> Result<MessageResponse<'_, impl Encode>, engine::Status> {
+    fn response(output: &Self::Output) -> Result<MessageResponse<'_, impl Encode>, engine::Status> {
         answer_of_any(output)
     }
 }
@@ -131,7 +131,7 @@ where
                 call.disable_compression();
             }
             let trailers = extensions.remove().map(|Trailers(trailers)| trailers.into_headers());
-            call.answer_stream(metadata.as_ref(), Responses(Given::new(messages)), trailers).await;
+            call.respond_stream(metadata.as_ref(), Responses(Given::new(messages)), trailers).await;
         }
         Err(status) => call.fail(&to_engine(&status)),
     }
@@ -265,7 +265,7 @@ where
         let future = (self.call)(Arc::clone(&self.service), request.map(|()| requests));
         Box::pin(async move {
             let result = future.await;
-            call.answer(answer(&result));
+            call.respond(answer(&result));
         })
     }
 }

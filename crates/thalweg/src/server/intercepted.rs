@@ -50,7 +50,7 @@ impl<Req: Message> UnaryHandler for Intercepted<Req> {
         Ok(Box::pin(async move { only(replying.await?).await }))
     }
 
-    fn answer(output: &Self::Output) -> Result<MessageResponse<'_, impl Encode>, engine::Status> {
+    fn response(output: &Self::Output) -> Result<MessageResponse<'_, impl Encode>, engine::Status> {
         answer(output)
     }
 }
@@ -79,7 +79,7 @@ impl<Req: Message> StreamingHandler for Intercepted<Req> {
                     Ok(reply) => only(reply).await,
                     Err(status) => Err(status),
                 };
-                call.answer(answer(&response));
+                call.respond(answer(&response));
             } else {
                 answer_stream(call, reply).await;
             }

@@ -235,7 +235,7 @@ impl Outcome {
 
     async fn of_stream(mut stream: LocalStream) -> Self {
         let mut outcome = Self::default();
-        match soon(stream.head()).await {
+        match soon(stream.headers()).await {
             Ok(head) => outcome.head = fields(&head),
             Err(status) => return outcome.failed_locally(&status),
         }
@@ -418,7 +418,7 @@ async fn deadlines_fire() {
         let status = calls.call_unary(path, &head(), "sleep".into()).await.expect_err("it sleeps");
         assert_eq!(text(&status), late, "{path}");
         let mut stream = calls.call_stream(path, head(), messages(&[raw("sleep")]));
-        assert_eq!(text(&stream.head().await.expect_err("it sleeps")), late, "{path}");
+        assert_eq!(text(&stream.headers().await.expect_err("it sleeps")), late, "{path}");
         assert!(stream.message().await.expect("no more").is_none());
     }
     assert_eq!(orders.dropped.load(Ordering::SeqCst), 6);
@@ -426,7 +426,7 @@ async fn deadlines_fire() {
     let (sender, receiver) = tokio::sync::mpsc::unbounded_channel();
     let mut stream = calls.call_stream(METHODS[3], head(), Receiver(receiver));
     sender.send(Ok(Bytes::from("a"))).expect("a reader");
-    stream.head().await.expect("a head");
+    stream.headers().await.expect("headers");
     assert_eq!(stream.message().await.expect("an echo").expect("one"), "a");
     assert_eq!(text(&stream.message().await.expect_err("no more came")), late);
     assert!(sender.is_closed(), "nobody reads requests any more");
@@ -434,7 +434,7 @@ async fn deadlines_fire() {
     let (_sender, receiver) = tokio::sync::mpsc::unbounded_channel();
     let mut stream = calls.call_stream(METHODS[0], head(), Receiver(receiver));
     let too_late = (4, "deadline exceeded: the request was not complete");
-    assert_eq!(text(&stream.head().await.expect_err("no request")), too_late);
+    assert_eq!(text(&stream.headers().await.expect_err("no request")), too_late);
     // In time.
     assert_eq!(
         calls.call_unary(METHODS[0], &head(), "yield".into()).await.expect("an echo").message,
@@ -457,7 +457,7 @@ async fn dropping_a_call_cancels_its_handler() {
     }
     let (sender, receiver) = tokio::sync::mpsc::unbounded_channel();
     let mut stream = calls.call_stream(METHODS[3], head(), Receiver(receiver));
-    soon(stream.head()).await.expect("a head");
+    soon(stream.headers()).await.expect("headers");
     assert!(!sender.is_closed());
     drop(stream);
     assert!(sender.is_closed());
@@ -510,7 +510,7 @@ async fn messages_go_back_and_forth() {
     let (sender, receiver) = tokio::sync::mpsc::unbounded_channel();
     let mut stream = calls.call_stream(METHODS[3], head_with(&Vec::new()), Receiver(receiver));
     let echo = tokio::spawn(async move {
-        stream.head().await.expect("a head");
+        stream.headers().await.expect("headers");
         let mut echoed = Vec::new();
         while let Some(message) = stream.message().await.expect("no error") {
             echoed.push(message);
@@ -544,7 +544,7 @@ async fn answers_wait_for_their_reader() {
     let calls = local(Server::builder().add_service(orders.clone()));
     let order = raw(format!("flood{}", " ".repeat(1019)));
     let mut stream = calls.call_stream(METHODS[2], head_with(&Vec::new()), messages(&[order]));
-    stream.head().await.expect("a head");
+    stream.headers().await.expect("headers");
     let flooded = || orders.flooded.load(Ordering::SeqCst);
     let mut taken = 0;
     while taken < 1000 {

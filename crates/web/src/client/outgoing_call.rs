@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_core::Stream;
 use http::{HeaderMap, Request, StatusCode};
-use thalweg_engine::{CallOptions, Method, RequestShare, Status, request_timeout};
+use thalweg_engine::{CallOptions, Method, RequestAccounting, Status, request_timeout};
 
 use super::protocol::Protocol;
 use super::request_body::{MessageBody, MessageEncoder, check_size};
@@ -101,14 +101,16 @@ impl<'a> OutgoingCall<'a> {
             connect::UnaryResponse::read(head.status, &head.headers, body, self.codec, accepts, size_max)
         };
         let response = if head.status == StatusCode::OK {
-            match body.collect_bytes(size_max, &mut RequestShare::default()).await {
+            match body.collect_bytes(size_max, &mut RequestAccounting::default()).await {
                 Ok(body) => read(body)?,
                 // A response that is not Connect is reported as such, even if it is too long.
                 Err(status) => return Err(read(Bytes::new()).err().unwrap_or(status)),
             }
         } else {
             // For error pages that are not Connect the headers suffice.
-            read(body.collect_bytes(END_SIZE_MAX, &mut RequestShare::default()).await.unwrap_or_default())?
+            read(
+                body.collect_bytes(END_SIZE_MAX, &mut RequestAccounting::default()).await.unwrap_or_default(),
+            )?
         };
         let connect::UnaryResponse { metadata, trailers, message } = response;
         Ok(UnaryResponse { metadata, message, trailers })

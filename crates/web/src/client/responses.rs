@@ -63,7 +63,7 @@ impl Responses {
     /// about the method's type.
     pub async fn only(&mut self, head: &HeaderMap) -> Result<(Bytes, HeaderMap), Status> {
         let outcome = self.only_message().await;
-        outcome.map_err(|status| if self.has_body { status.behind(head) } else { status })
+        outcome.map_err(|status| if self.has_body { status.prepend_metadata(head) } else { status })
     }
 
     async fn only_message(&mut self) -> Result<(Bytes, HeaderMap), Status> {

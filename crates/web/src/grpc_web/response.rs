@@ -61,7 +61,7 @@ impl ResponseFormat<'_> {
     /// Returns the response headers of a call without messages (Trailers-Only).
     pub fn trailers_only(&self, outcome: Result<&HeaderMap, &Status>) -> Response<()> {
         let mut fields = FieldList::new();
-        wire::emit_ending(outcome, wire::METADATA_SIZE_MAX, &mut fields);
+        wire::emit_trailers(outcome, wire::METADATA_SIZE_MAX, &mut fields);
         self.build(&fields)
     }
 

@@ -10,7 +10,7 @@ const FIELDS_MAX: usize = 1_000;
 /// Encodes the trailers of a call's outcome.
 pub(super) fn write(outcome: Result<&HeaderMap, &Status>) -> Vec<u8> {
     let mut fields = FieldList::new();
-    wire::emit_ending(outcome, wire::METADATA_SIZE_MAX, &mut fields);
+    wire::emit_trailers(outcome, wire::METADATA_SIZE_MAX, &mut fields);
     let mut block = Vec::with_capacity(fields.size());
     for field in fields.iter() {
         for part in [field.name, b": ", field.value, b"\r\n"] {

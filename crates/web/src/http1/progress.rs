@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use thalweg_engine::server::{Http1Admission, Http1Request, Http1Requests};
-use thalweg_engine::{Pace, RequestShare};
+use thalweg_engine::{Pace, RequestAccounting};
 use tokio::time::Instant;
 
 use super::framing::{MessagePart, StreamPosition};
@@ -94,8 +94,8 @@ impl Progress {
     }
 
     /// Returns the memory accounting of the current request.
-    pub(super) fn memory_accounting(&self) -> RequestShare {
-        self.requests.as_ref().map(Http1Requests::share).unwrap_or_default()
+    pub(super) fn memory_accounting(&self) -> RequestAccounting {
+        self.requests.as_ref().map(Http1Requests::accounting).unwrap_or_default()
     }
 
     /// Records `len` received bytes that end at `place`.

@@ -8,7 +8,7 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use hyper::body::Incoming;
-use thalweg_engine::{Code, RequestShare, Status};
+use thalweg_engine::{Code, RequestAccounting, Status};
 
 use super::progress::{CloseReason, Progress};
 
@@ -32,7 +32,7 @@ impl ReceivedBody {
     }
 
     /// See [`Body::memory_accounting`](crate::body::Body).
-    pub(crate) fn memory_accounting(&self) -> RequestShare {
+    pub(crate) fn memory_accounting(&self) -> RequestAccounting {
         self.progress.memory_accounting()
     }
 }

@@ -14,7 +14,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request, Response};
 use http_body::Frame;
-use thalweg_engine::{Code, RequestShare, Status};
+use thalweg_engine::{Code, RequestAccounting, Status};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -108,7 +108,7 @@ async fn service(request: Request<Body>, log: Log) -> Response<Body> {
         }
         "/100" => Response::builder().status(100).body(Body::empty()).unwrap(),
         "/whole" => {
-            let end = match body.collect_bytes(usize::MAX, &mut RequestShare::default()).await {
+            let end = match body.collect_bytes(usize::MAX, &mut RequestAccounting::default()).await {
                 Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
                 Err(status) => status.to_string(),
             };

@@ -62,7 +62,7 @@ fn stream<P: ResponseWriter>(
     let requests = EnvelopedRequests::new(body, envelopes, call.clone());
     let mut stream = call.stream(head, requests);
     ResponseFuture::from_future(async move {
-        let head = stream.head().await.and_then(|metadata: HeaderMap| writer.head(&metadata));
+        let head = stream.headers().await.and_then(|metadata: HeaderMap| writer.head(&metadata));
         match head {
             Ok(head) => head.map(|()| {
                 Body::streaming(StreamingBody::new(stream, Enveloped { call, writer }, Encoding::Identity))

@@ -78,7 +78,7 @@ fn content_type(codec: Codec) -> &'static str {
 
 fn trailers(outcome: Result<&HeaderMap, &Status>) -> FieldList {
     let mut fields = FieldList::new();
-    wire::emit_ending(outcome, wire::METADATA_SIZE_MAX, &mut fields);
+    wire::emit_trailers(outcome, wire::METADATA_SIZE_MAX, &mut fields);
     fields
 }
 

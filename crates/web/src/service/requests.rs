@@ -7,7 +7,7 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use futures_core::Stream;
 use http_body::Body as _;
-use thalweg_engine::{RequestShare, Status, wire};
+use thalweg_engine::{RequestAccounting, Status, wire};
 
 use super::call::MethodCall;
 use crate::body::Body;
@@ -16,7 +16,7 @@ use crate::envelope::EnvelopeReader;
 /// A stream of messages as wire bytes, from an enveloped body. An error is the last item.
 pub(super) struct EnvelopedRequests {
     body: Body,
-    accounting: RequestShare,
+    accounting: RequestAccounting,
     envelopes: EnvelopeReader,
     call: MethodCall,
     /// Number of messages returned.
@@ -49,7 +49,7 @@ impl EnvelopedRequests {
     ///
     /// # Errors
     /// UNIMPLEMENTED if there is not exactly one message.
-    pub(super) async fn single_message(mut self) -> Result<(Bytes, RequestShare), Status> {
+    pub(super) async fn single_message(mut self) -> Result<(Bytes, RequestAccounting), Status> {
         self.is_unary = true;
         let message = poll_fn(|cx| self.poll(cx)).await?.ok_or_else(wire::no_message)?;
         self.pending_len = message.len();
@@ -62,7 +62,7 @@ impl EnvelopedRequests {
 
     /// Updates the memory accounting.
     fn update_accounting(&mut self) {
-        self.accounting.hold(self.pending_len + self.envelopes.len());
+        self.accounting.set_bytes(self.pending_len + self.envelopes.len());
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, Status>> {

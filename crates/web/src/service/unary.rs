@@ -7,7 +7,7 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use http::Response;
 use thalweg_engine::server::{HandlerCost, LocalResponse, LocalUnary};
-use thalweg_engine::{RequestHead, RequestShare, Status};
+use thalweg_engine::{RequestAccounting, RequestHead, Status};
 
 use crate::body::Body;
 use crate::deadline::Deadline;
@@ -79,7 +79,7 @@ impl Future for Unary {
 pub(super) async fn collect_and_call(
     adapter: Arc<dyn UnaryAdapter>,
     body: Body,
-    mut accounting: RequestShare,
+    mut accounting: RequestAccounting,
 ) -> Response<Body> {
     let deadline = Deadline::after(adapter.request_head().timeout);
     let read = match deadline.collect_bytes(body, adapter.size_max(), &mut accounting).await {
@@ -98,7 +98,7 @@ pub(super) async fn collect_and_call(
         }
     };
     // The handler holds it during the call.
-    accounting.hold(message.len());
+    accounting.set_bytes(message.len());
     let call = match deadline.remaining() {
         None => adapter.call(adapter.request_head(), message),
         left => adapter.call(&RequestHead { timeout: left, ..adapter.request_head().clone() }, message),

@@ -166,7 +166,7 @@ impl UnaryHandler for One {
         Ok(Box::pin(execute(self.0.clone(), self.1.clone(), head.clone(), wire)))
     }
 
-    fn answer(output: &Self::Output) -> Result<MessageResponse<'_, impl Encode>, Status> {
+    fn response(output: &Self::Output) -> Result<MessageResponse<'_, impl Encode>, Status> {
         let output = output.as_ref().map_err(Status::clone)?;
         let message = Wire(output.message.0.clone());
         Ok(MessageResponse { metadata: &output.metadata, message, trailers: Some(&output.trailers) })
@@ -200,7 +200,7 @@ impl StreamingHandler for Streaming {
                     metadata.insert("x-a", value.clone());
                 }
                 let dropped = CountDrop(counters);
-                call.answer_stream(
+                call.respond_stream(
                     &metadata,
                     Chat { requests, schema, _dropped: dropped },
                     Some(metadata.clone()),
@@ -225,12 +225,12 @@ impl StreamingHandler for Streaming {
                 Ok(output) if kind == Kind::Fold => {
                     let Output { metadata, message, trailers } = &output;
                     let message = Wire(message.0.clone());
-                    call.answer(Ok(MessageResponse { metadata, message, trailers: Some(trailers) }));
+                    call.respond(Ok(MessageResponse { metadata, message, trailers: Some(trailers) }));
                 }
                 Ok(output) => {
                     let left = folded.1;
                     let many = Many { left, text: folded.0, _dropped: CountDrop(counters) };
-                    call.answer_stream(&output.metadata, many, Some(output.trailers)).await;
+                    call.respond_stream(&output.metadata, many, Some(output.trailers)).await;
                 }
             }
         })

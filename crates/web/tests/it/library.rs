@@ -205,7 +205,7 @@ impl UnaryHandler for One {
         }))
     }
 
-    fn answer(output: &Self::Output) -> Result<MessageResponse<'_, impl Encode>, Status> {
+    fn response(output: &Self::Output) -> Result<MessageResponse<'_, impl Encode>, Status> {
         let (name, output) = output.as_ref().map_err(Status::clone)?;
         let broken = output.message["text"] == "broken";
         let message = Wire(if broken { b"\xff".to_vec() } else { wire(name, &output.message) });
@@ -304,7 +304,7 @@ impl StreamingHandler for Streaming {
             match name {
                 "Fold" | "Upload" => match folded(orders, head, dropped).await {
                     Err(status) => call.fail(&status),
-                    Ok(output) => call.answer(Ok(MessageResponse {
+                    Ok(output) => call.respond(Ok(MessageResponse {
                         metadata: &metadata,
                         message: Wire(wire("Order", &output)),
                         trailers: Some(&trailers),
@@ -312,7 +312,7 @@ impl StreamingHandler for Streaming {
                 },
                 "Chat" | "PlainChat" => {
                     tokio::spawn(chat(orders, to, dropped));
-                    call.answer_stream(&metadata, ResponseStream(responses), Some(trailers)).await;
+                    call.respond_stream(&metadata, ResponseStream(responses), Some(trailers)).await;
                 }
                 _ => {
                     let order = match orders.next().await {
@@ -323,7 +323,7 @@ impl StreamingHandler for Streaming {
                         return call.fail(&status);
                     }
                     tokio::spawn(many(order, if name == "Get" { BODY } else { "Order" }, to, dropped));
-                    call.answer_stream(&metadata, ResponseStream(responses), Some(trailers)).await;
+                    call.respond_stream(&metadata, ResponseStream(responses), Some(trailers)).await;
                 }
             }
         })
@@ -442,7 +442,7 @@ impl UnaryHandler for Echo {
         Ok(std::future::ready(request.open()?.as_bytes().to_vec()))
     }
 
-    fn answer(output: &Vec<u8>) -> Result<MessageResponse<'_, impl Encode>, Status> {
+    fn response(output: &Vec<u8>) -> Result<MessageResponse<'_, impl Encode>, Status> {
         Ok(MessageResponse { metadata: &NOTHING, message: Wire(output.clone()), trailers: None })
     }
 }

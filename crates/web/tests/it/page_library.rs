@@ -184,7 +184,7 @@ impl UnaryHandler for GetBook {
         Ok(ready((self.0.wire("Book", &book), cost("12"))))
     }
 
-    fn answer((book, trailers): &Self::Output) -> Result<MessageResponse<'_, impl Encode>, Status> {
+    fn response((book, trailers): &Self::Output) -> Result<MessageResponse<'_, impl Encode>, Status> {
         static NONE: std::sync::LazyLock<HeaderMap> = std::sync::LazyLock::new(HeaderMap::new);
         Ok(MessageResponse { metadata: &NONE, message: Wire(book.0.clone()), trailers: Some(trailers) })
     }
@@ -200,7 +200,7 @@ impl UnaryHandler for UpdateBook {
         Err(Status::new(Code::NotFound, "no book is called so"))
     }
 
-    fn answer((): &Self::Output) -> Result<MessageResponse<'_, impl Encode>, Status> {
+    fn response((): &Self::Output) -> Result<MessageResponse<'_, impl Encode>, Status> {
         Err::<MessageResponse<'_, Wire>, _>(Status::new(Code::Internal, "it never begins"))
     }
 }
@@ -224,16 +224,16 @@ impl StreamingHandler for Streaming {
             let none = HeaderMap::new();
             if name == "ImportBooks" {
                 let message = state.wire("ImportSummary", &json!({ "count": messages.len() }));
-                return call.answer(Ok(MessageResponse { metadata: &none, message, trailers: None }));
+                return call.respond(Ok(MessageResponse { metadata: &none, message, trailers: None }));
             }
             let (to, responses) = mpsc::channel(1);
             if name == "Ask" {
                 tokio::spawn(answer_questions(state, messages, to));
-                call.answer_stream(&none, ResponseStream(responses), None).await;
+                call.respond_stream(&none, ResponseStream(responses), None).await;
             } else {
                 assert!(is_held || messages == [json!({ "limit": 2 })], "{messages:?}");
                 tokio::spawn(watch_books(state, is_held, to));
-                call.answer_stream(&none, ResponseStream(responses), Some(cost("3"))).await;
+                call.respond_stream(&none, ResponseStream(responses), Some(cost("3"))).await;
             }
         })
     }

@@ -7,10 +7,10 @@ use std::cell::Cell;
 
 use thalweg_http2::{Connection, Output};
 
-use crate::connection::spare;
+use crate::connection::buffer_pool;
 
 /// Maximum capacity kept for the next connection, in bytes.
-const KEPT_MAX: usize = 64 * 1024;
+const CAPACITY_MAX: usize = 64 * 1024;
 
 thread_local! {
     static BUFFER: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
@@ -19,13 +19,13 @@ thread_local! {
 /// Lends the thread's buffer to a connection without one.
 #[inline]
 pub(super) fn lend(http2: &mut Connection) {
-    let mut buffer = spare::take(&BUFFER);
+    let mut buffer = buffer_pool::take(&BUFFER);
     http2.adopt_output_buffer(&mut buffer);
-    spare::keep(&BUFFER, buffer, KEPT_MAX);
+    buffer_pool::put(&BUFFER, buffer, CAPACITY_MAX);
 }
 
 /// Takes back the memory of written output.
 #[inline]
 pub(super) fn take_back(output: &mut Output) {
-    spare::keep(&BUFFER, output.release_buffer(), KEPT_MAX);
+    buffer_pool::put(&BUFFER, output.release_buffer(), CAPACITY_MAX);
 }

@@ -12,7 +12,7 @@ use tokio_util::io::poll_read_buf;
 use super::output_buffer;
 use super::read_buffer::ReadBuffer;
 use super::{Driver, Endpoint, Phase, Progress};
-use crate::connection::inbox::{BEHIND_LEN, Lent};
+use crate::connection::inbox::{LentInbox, READ_AHEAD_LEN};
 use crate::scheduler::ReadChunks;
 
 impl<IO, E> Driver<IO, E>
@@ -42,7 +42,7 @@ where
         let mut buffer = ReadBuffer::take(kept);
         let bytes = buffer.bytes();
         bytes[..kept].copy_from_slice(&self.leftover);
-        let end = if self.is_gathering { kept + BEHIND_LEN } else { bytes.len() };
+        let end = if self.is_gathering { kept + READ_AHEAD_LEN } else { bytes.len() };
         let outcome = self.poll_read(|io| {
             let mut unread = ReadBuf::new(&mut bytes[kept..end]);
             io.poll_read(cx, &mut unread).map_ok(|()| unread.filled().len())
@@ -57,24 +57,24 @@ where
         Ok(Progress::Made)
     }
 
-    /// Reads the bytes of a large message straight into its own buffer, and up to `BEHIND_LEN` bytes more. This saves
-    /// a copy.
+    /// Reads the bytes of a large message straight into its own buffer, and up to `READ_AHEAD_LEN` bytes more. This
+    /// saves a copy.
     fn read_to_message(
         &mut self,
         cx: &mut Context<'_>,
         expected: ExpectedData,
-        lent: Lent,
+        lent: LentInbox,
     ) -> io::Result<Progress> {
-        let Lent { bytes: mut inbox, len_max } = lent;
-        let mut unread = (&mut inbox).limit(len_max + BEHIND_LEN);
+        let LentInbox { bytes: mut inbox, len_max } = lent;
+        let mut unread = (&mut inbox).limit(len_max + READ_AHEAD_LEN);
         let outcome = self.poll_read(|io| poll_read_buf(io, cx, &mut unread));
         let read = if let Ok(Poll::Ready(read)) = outcome { read } else { 0 };
-        let placed = read.min(len_max);
+        let appended = read.min(len_max);
         let mut buffer = ReadBuffer::take(0);
-        let behind = &mut buffer.bytes()[..read - placed];
+        let behind = &mut buffer.bytes()[..read - appended];
         behind.copy_from_slice(&inbox[inbox.len() - behind.len()..]);
         inbox.truncate(inbox.len() - behind.len());
-        self.bring_back(expected, inbox, placed);
+        self.return_inbox(expected, inbox, appended);
         if outcome?.is_pending() {
             return Ok(Progress::None);
         }
@@ -85,16 +85,16 @@ where
         Ok(Progress::Made)
     }
 
-    /// Returns the inbox to its slot with `placed` more bytes, as a DATA event would.
-    fn bring_back(&mut self, expected: ExpectedData, bytes: Vec<u8>, placed: usize) {
+    /// Returns the inbox to its slot with `appended` more bytes, as a DATA event would.
+    fn return_inbox(&mut self, expected: ExpectedData, bytes: Vec<u8>, appended: usize) {
         let ExpectedData { stream, tag, .. } = expected;
         let mut state = self.connection.lock();
         match state.parts(tag.into()) {
-            Some((slot, http2, _)) => slot.inbox.bring_back(bytes, placed, slot.stream, http2),
-            None => state.http2.release(stream, placed),
+            Some((slot, http2, _)) => slot.inbox.return_lent(bytes, appended, slot.stream, http2),
+            None => state.http2.release(stream, appended),
         }
-        if placed > 0 {
-            let event = state.http2.data_placed(placed);
+        if appended > 0 {
+            let event = state.http2.note_direct_data(appended);
             let event = event.unwrap_or(Event::Data { stream, tag, bytes: &[], start: 0, end_stream: false });
             self.endpoint.on_event(&mut state, &event, 0);
         }
@@ -173,9 +173,9 @@ where
             self.endpoint.on_event(&mut state, &event, input_start);
         }
         if input.is_empty() {
-            state.frame_begun_at = None;
-        } else if input.len() < arrived_len || state.frame_begun_at.is_none() {
-            state.frame_begun_at = Some(self.polled_at);
+            state.frame_started_at = None;
+        } else if input.len() < arrived_len || state.frame_started_at.is_none() {
+            state.frame_started_at = Some(self.polled_at);
         }
         self.expected = state.http2.expected_data();
         self.has_settings = state.http2.settings_received();

@@ -23,9 +23,9 @@ impl ReadBuffer {
     /// Returns a buffer with space for `kept` bytes and a read behind them. Its size depends on the bytes that have
     /// arrived, never on the length that a frame declares.
     pub(super) fn take(kept: usize) -> Self {
-        let wanted = Self::LEN.max(2 * kept);
-        let block = READ_BUFFER.take().filter(|block| block.len() >= wanted + Self::PAGE_LEN);
-        let block = block.unwrap_or_else(|| vec![0; wanted + Self::PAGE_LEN].into_boxed_slice());
+        let len_min = Self::LEN.max(2 * kept);
+        let block = READ_BUFFER.take().filter(|block| block.len() >= len_min + Self::PAGE_LEN);
+        let block = block.unwrap_or_else(|| vec![0; len_min + Self::PAGE_LEN].into_boxed_slice());
         let offset_in_page = block.as_ptr() as usize % Self::PAGE_LEN;
         let start = (Self::PAGE_LEN + Self::PAGE_LEN / 2 - offset_in_page) % Self::PAGE_LEN;
         Self { block, start }

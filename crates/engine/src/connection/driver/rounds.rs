@@ -9,7 +9,7 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Instant;
 
-use super::{Driver, Endpoint, Phase, Progress, Seen, ending, output_buffer, take_output};
+use super::{Driver, Endpoint, ObservedState, Phase, Progress, end_message, output_buffer, take_output};
 use crate::buffers;
 use crate::connection::memory::Room;
 use crate::connection::state::DriverState;
@@ -55,7 +55,7 @@ where
             self.may_have_output = true;
         }
         if self.phase == Phase::Open {
-            if self.seen.is_drained {
+            if self.observed.is_drained {
                 // Nothing more arrives. The close cut off any remaining calls.
                 let peer = &self.connection.peer;
                 let status = Status::unavailable(format!("connection to {peer} was closed"));
@@ -104,9 +104,9 @@ where
         } else {
             matches!(state.driver, DriverState::Notified)
         };
-        let seen = Seen::of(&state);
-        if seen != self.seen {
-            self.seen = seen;
+        let observed = ObservedState::of(&state);
+        if observed != self.observed {
+            self.observed = observed;
             has_news = true;
         }
         let mut full = None;
@@ -166,13 +166,13 @@ where
         if E::IS_CLIENT
             && matches!(state.driver, DriverState::Notified)
             && self.connection.in_flight() > 1
-            && self.callers_first.go()
+            && self.callers_first.yields()
         {
             drop(state);
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }
-        self.callers_first.have_gone();
+        self.callers_first.note_resumed();
         // The socket woke the driver, so callers need not.
         state.driver = DriverState::Running;
         state.polled_at = self.polled_at;
@@ -192,9 +192,9 @@ where
             if self.work.is_due {
                 self.work.add_to(&mut state.load, self.polled_at);
             }
-            state.tell_watcher(self.polled_at);
+            state.notify_watcher(self.polled_at);
         }
-        self.seen = Seen::of(&state);
+        self.observed = ObservedState::of(&state);
         if self.output.is_empty() && (E::IS_CLIENT || self.has_settings) {
             self.may_have_output =
                 take_output(&mut state, &mut self.output, &mut self.endpoint, self.polled_at);
@@ -289,11 +289,11 @@ where
         let connection = &self.connection;
         let mut state = connection.lock();
         // A TLS alert is shorter than a frame header, so only the leftover bytes may identify the peer.
-        let identified = ending::non_http2_peer(&state, &self.leftover, E::IS_CLIENT);
+        let identified = end_message::non_http2_peer(&state, &self.leftover, E::IS_CLIENT);
         if let (Err(error), None) = (&outcome, identified) {
             connection.measure.note_error(error.kind());
         }
-        let message = ending::message(&connection.peer, &outcome, identified, &state, E::IS_CLIENT);
+        let message = end_message::text(&connection.peer, &outcome, identified, &state, E::IS_CLIENT);
         let status = Status::unavailable(message);
         state.end_all(&status);
         Poll::Ready(())

@@ -11,7 +11,7 @@ use futures_core::Stream;
 use http::HeaderMap;
 
 use super::local_response::{LocalOutcome, LocalResponse};
-use crate::connection::{LocalRequests, look};
+use crate::connection::{LocalRequests, poll_with_waker};
 use crate::measure::CallMeasure;
 use crate::status::{Code, Status};
 
@@ -36,7 +36,7 @@ struct State {
     outbox: VecDeque<Bytes>,
     /// Bytes in `outbox` with the overhead.
     outbox_len: usize,
-    head: Option<HeaderMap>,
+    headers: Option<HeaderMap>,
     end: Option<LocalOutcome>,
     /// The caller has received everything or dropped the call.
     is_over: bool,
@@ -68,9 +68,9 @@ impl LocalExchange {
     }
 
     /// Sets the initial metadata of the response.
-    pub(in crate::server) fn put_head(&self, head: HeaderMap) {
+    pub(in crate::server) fn put_headers(&self, headers: HeaderMap) {
         let mut state = self.lock();
-        state.head = Some(head);
+        state.headers = Some(headers);
         let caller = state.awaiting();
         drop(state);
         wake(caller);
@@ -78,12 +78,12 @@ impl LocalExchange {
 
     /// Waits for room for a message. Returns false if the call has ended.
     pub(in crate::server) fn poll_room(&self, cx: &Context<'_>) -> Poll<bool> {
-        look(cx, |sleeper| {
+        poll_with_waker(cx, |task| {
             let mut state = self.lock();
             if state.is_over || state.end.is_some() {
                 return Ok(Poll::Ready(false));
             }
-            sleeper.keep_in(&mut state.sender)?;
+            task.store_waker_in(&mut state.sender)?;
             Ok(if state.outbox_len < OUTBOX_LEN_MAX { Poll::Ready(true) } else { Poll::Pending })
         })
     }
@@ -101,11 +101,11 @@ impl LocalExchange {
     }
 
     /// Responds with a single message.
-    pub(in crate::server) fn answer(&self, answer: LocalResponse) {
-        self.measure.sent(answer.message.len());
-        self.put_head(answer.metadata);
-        self.put_message(answer.message);
-        self.end(Ok(answer.trailers));
+    pub(in crate::server) fn respond(&self, response: LocalResponse) {
+        self.measure.sent(response.message.len());
+        self.put_headers(response.metadata);
+        self.put_message(response.message);
+        self.end(Ok(response.trailers));
     }
 
     /// Ends the call. Only the first end counts.
@@ -128,10 +128,10 @@ impl LocalExchange {
     }
 
     /// Takes the initial metadata, or the status that replaces it.
-    pub(in crate::server) fn take_head(&self) -> Option<Result<HeaderMap, Status>> {
+    pub(in crate::server) fn take_headers(&self) -> Option<Result<HeaderMap, Status>> {
         let mut state = self.lock();
-        if let Some(head) = state.head.take() {
-            return Some(Ok(head));
+        if let Some(headers) = state.headers.take() {
+            return Some(Ok(headers));
         }
         match state.end.as_ref()? {
             Ok(_) => Some(Ok(HeaderMap::new())),
@@ -154,9 +154,9 @@ impl LocalExchange {
 
     /// Registers the caller to be woken when there is more to take.
     pub(in crate::server) fn wait(&self, cx: &Context<'_>) {
-        look(cx, |sleeper| {
+        poll_with_waker(cx, |task| {
             let mut state = self.lock();
-            sleeper.keep_in(&mut state.caller)?;
+            task.store_waker_in(&mut state.caller)?;
             state.is_awaited = true;
             Ok(())
         });
@@ -173,7 +173,7 @@ impl LocalExchange {
         state.is_over = true;
         let requests = state.discard_requests();
         let (reader, sender) = (state.reader.take(), state.sender.take());
-        let left = (std::mem::take(&mut state.outbox), state.head.take(), state.end.take());
+        let left = (std::mem::take(&mut state.outbox), state.headers.take(), state.end.take());
         drop(state);
         drop((requests, left));
         wake(reader);
@@ -208,15 +208,15 @@ impl fmt::Debug for LocalExchange {
 impl LocalRequests for LocalExchange {
     fn poll_request(&self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Status>>> {
         let over = || Poll::Ready(Some(Err(Status::new(Code::Cancelled, "the call has ended"))));
-        let asked = look(cx, |sleeper| {
+        let polled_state = poll_with_waker(cx, |task| {
             let mut state = self.lock();
             if state.is_over {
                 return Ok(None);
             }
-            sleeper.keep_in(&mut state.reader)?;
+            task.store_waker_in(&mut state.reader)?;
             Ok(Some((state.requests.take(), state.are_requests_over)))
         });
-        let mut requests = match asked {
+        let mut requests = match polled_state {
             None => return over(),
             Some((Some(requests), _)) => requests,
             Some((None, true)) => return Poll::Ready(None),

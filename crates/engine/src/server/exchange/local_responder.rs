@@ -9,7 +9,7 @@ use futures_core::Stream;
 use http::HeaderMap;
 
 use super::local::LocalExchange;
-use super::local_response::{self as answer, LocalResponse};
+use super::local_response::{self as response, LocalResponse};
 use crate::connection::{Incoming, Outgoing};
 use crate::encode::Encode;
 use crate::grpc::compression::Encoding;
@@ -33,19 +33,19 @@ impl LocalResponder {
         Incoming::of_local_requests(Arc::clone(&self.exchange) as _, self.message_size_max, measure)
     }
 
-    pub(in crate::server) fn answer<M: Encode>(&self, result: Result<MessageResponse<'_, M>, Status>) {
+    pub(in crate::server) fn respond<M: Encode>(&self, result: Result<MessageResponse<'_, M>, Status>) {
         match LocalResponse::of(result, &self.outgoing) {
-            Ok(answer) => self.exchange.answer(answer),
-            Err(ending) => self.exchange.end(ending),
+            Ok(response) => self.exchange.respond(response),
+            Err(outcome) => self.exchange.end(outcome),
         }
     }
 
     pub(in crate::server) fn fail(&self, status: &Status) {
-        self.exchange.end(answer::ending(Err(status)));
+        self.exchange.end(response::received_outcome(Err(status)));
     }
 
-    pub(in crate::server) fn put_head(&self, metadata: &HeaderMap) -> Result<(), Status> {
-        self.exchange.put_head(answer::head(metadata)?);
+    pub(in crate::server) fn put_headers(&self, metadata: &HeaderMap) -> Result<(), Status> {
+        self.exchange.put_headers(response::received_headers(metadata)?);
         Ok(())
     }
 
@@ -60,8 +60,8 @@ impl LocalResponder {
         M: Encode,
     {
         let Some(sent) = poll_fn(|cx| self.poll_send(&mut messages, measure, cx)).await else { return };
-        measure.answered(sent.as_ref().copied());
-        self.exchange.end(answer::ending(sent.as_ref().map(|()| trailers.as_ref())));
+        measure.note_outcome(sent.as_ref().copied());
+        self.exchange.end(response::received_outcome(sent.as_ref().map(|()| trailers.as_ref())));
     }
 
     /// Completes when all messages are handed over, with `None` if the call has ended.
@@ -79,7 +79,7 @@ impl LocalResponder {
             let encoded = match ready!(Pin::new(&mut *messages).poll_next(cx)) {
                 None => return Poll::Ready(Some(Ok(()))),
                 Some(Err(status)) => return Poll::Ready(Some(Err(status))),
-                Some(Ok(message)) => answer::encode(&message, &self.outgoing).inspect(|encoded| {
+                Some(Ok(message)) => response::encode(&message, &self.outgoing).inspect(|encoded| {
                     measure.sent_message(encoded.len(), || message.encoded_len());
                 }),
             };

@@ -6,7 +6,7 @@ use bytes::{Buf, Bytes};
 use http::HeaderMap;
 use thalweg_http2::FieldList;
 
-use crate::connection::{Outgoing, Single, keep_scratch, take_scratch};
+use crate::connection::{Outgoing, Single, put_encode_buffer, take_encode_buffer};
 use crate::encode::Encode;
 use crate::grpc::envelope::PREFIX_LEN;
 use crate::grpc::{codec, metadata, response, status};
@@ -37,28 +37,28 @@ impl LocalResponse {
         result: Result<MessageResponse<'_, M>, Status>,
         outgoing: &Outgoing,
     ) -> Result<Self, LocalOutcome> {
-        let answer = result.map_err(|status| ending(Err(&status)))?;
-        let message = encode(&answer.message, outgoing).map_err(Err)?;
-        let metadata = head(answer.metadata).map_err(Err)?;
-        let trailers = ending(Ok(answer.trailers)).map_err(Err)?;
+        let response = result.map_err(|status| received_outcome(Err(&status)))?;
+        let message = encode(&response.message, outgoing).map_err(Err)?;
+        let metadata = received_headers(response.metadata).map_err(Err)?;
+        let trailers = received_outcome(Ok(response.trailers)).map_err(Err)?;
         Ok(Self { metadata, message, trailers })
     }
 }
 
 /// Converts an outcome without the expected message to a status. A handler may fail with `Code::Ok`.
-pub(in crate::server) fn failure(ending: LocalOutcome) -> Status {
-    ending.err().unwrap_or_else(codec::no_message)
+pub(in crate::server) fn failure(outcome: LocalOutcome) -> Status {
+    outcome.err().unwrap_or_else(codec::no_message)
 }
 
 /// Encodes a message without prefix or compression.
 pub(super) fn encode<M: Encode>(message: &M, outgoing: &Outgoing) -> Result<Bytes, Status> {
     let prefix_len = if M::IS_FRAMED { 0 } else { PREFIX_LEN };
-    let mut scratch = take_scratch();
-    let encoded = outgoing.encode_single(message, &mut scratch).map(|single| match single {
-        Single::Small(range) => Bytes::copy_from_slice(&scratch[range][prefix_len..]),
+    let mut encode_buffer = take_encode_buffer();
+    let encoded = outgoing.encode_single(message, &mut encode_buffer).map(|single| match single {
+        Single::Small(range) => Bytes::copy_from_slice(&encode_buffer[range][prefix_len..]),
         Single::Large(mut wire) => in_one_piece(wire.take_parts(), prefix_len),
     });
-    keep_scratch(scratch);
+    put_encode_buffer(encode_buffer);
     encoded
 }
 
@@ -75,7 +75,7 @@ fn in_one_piece(mut parts: Vec<Bytes>, skipped: usize) -> Bytes {
 }
 
 /// Converts initial metadata to its received form, without the fields written by the transport.
-pub(super) fn head(sent: &HeaderMap) -> Result<HeaderMap, Status> {
+pub(super) fn received_headers(sent: &HeaderMap) -> Result<HeaderMap, Status> {
     if sent.is_empty() {
         return Ok(HeaderMap::new());
     }
@@ -85,7 +85,7 @@ pub(super) fn head(sent: &HeaderMap) -> Result<HeaderMap, Status> {
 }
 
 /// Converts an outcome to its received form.
-pub(in crate::server) fn ending(sent: Result<Option<&HeaderMap>, &Status>) -> LocalOutcome {
+pub(in crate::server) fn received_outcome(sent: Result<Option<&HeaderMap>, &Status>) -> LocalOutcome {
     let sent = match sent {
         Ok(None) => return Ok(HeaderMap::new()),
         Ok(Some(trailers)) => Ok(trailers),
@@ -136,17 +136,17 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_arrives() {
+    fn metadata_and_statuses_arrive() {
         let mut sent = HeaderMap::new();
         sent.insert("x-a", "b".parse().unwrap());
         sent.insert("grpc-status", "3".parse().unwrap());
-        assert_eq!(head(&sent).unwrap().len(), 1);
-        assert_eq!(ending(Ok(Some(&sent))).unwrap().len(), 1);
-        let status = ending(Err(&Status::new(Code::NotFound, "nichts: ü %"))).unwrap_err();
+        assert_eq!(received_headers(&sent).unwrap().len(), 1);
+        assert_eq!(received_outcome(Ok(Some(&sent))).unwrap().len(), 1);
+        let status = received_outcome(Err(&Status::new(Code::NotFound, "nichts: ü %"))).unwrap_err();
         assert_eq!((status.code(), status.message()), (Code::NotFound, "nichts: ü %"));
-        assert!(ending(Err(&Status::new(Code::Ok, "fine"))).unwrap().is_empty());
+        assert!(received_outcome(Err(&Status::new(Code::Ok, "fine"))).unwrap().is_empty());
         sent.insert("x-a", "b".repeat(metadata::SENT_SIZE_MAX).parse().unwrap());
-        assert_eq!(head(&sent).unwrap_err().code(), Code::ResourceExhausted);
-        assert_eq!(ending(Ok(Some(&sent))).unwrap_err().code(), Code::ResourceExhausted);
+        assert_eq!(received_headers(&sent).unwrap_err().code(), Code::ResourceExhausted);
+        assert_eq!(received_outcome(Ok(Some(&sent))).unwrap_err().code(), Code::ResourceExhausted);
     }
 }

@@ -26,8 +26,8 @@ pub(super) fn start_unary(
         measure.refused(&status);
         return Err(Err(status));
     }
-    measure.begun(message.len());
+    measure.handler_started(message.len());
     let start = || method.handler.calls.start_local(head, message, &method.options);
     let started = catch_unwind(AssertUnwindSafe(start)).unwrap_or_else(|_| Err(Status::panicked()));
-    started.map_err(|status| exchange::ending(Err(&status)))
+    started.map_err(|status| exchange::received_outcome(Err(&status)))
 }

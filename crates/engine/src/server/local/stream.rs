@@ -22,8 +22,8 @@ use crate::server::exchange::{
 };
 use crate::status::{Code, Status};
 
-/// An in-process streaming call. Read the initial metadata ([`head`](Self::head)), the [`Stream`] of responses, and
-/// then the [trailing metadata](Self::take_trailers); a status may replace each.
+/// An in-process streaming call. Read the initial metadata ([`headers`](Self::headers)), the [`Stream`] of responses,
+/// and then the [trailing metadata](Self::take_trailers); a status may replace each.
 ///
 /// The handler runs while this is polled and no response waits. It may send up to about 64 KiB ahead. Dropping this
 /// cancels the handler. A call with a deadline must be polled within a tokio runtime.
@@ -34,7 +34,7 @@ pub struct LocalStream {
     exchange: Arc<LocalExchange>,
     deadline: Deadline,
     is_waiting: bool,
-    has_head: bool,
+    has_headers: bool,
     is_finished: bool,
     trailers: Option<HeaderMap>,
 }
@@ -72,8 +72,8 @@ impl LocalStream {
             }
             Ok(method) if method.is_streaming() => {
                 exchange.set_requests(requests);
-                let reply = LocalResponder::new(Arc::clone(&exchange), &method.options);
-                let call = StreamingCall::local(reply, exchange.measure.clone());
+                let responder = LocalResponder::new(Arc::clone(&exchange), &method.options);
+                let call = StreamingCall::local(responder, exchange.measure.clone());
                 let start = || method.handler.calls.start_local_stream(&head, call);
                 if let Ok(future) = catch_unwind(AssertUnwindSafe(start)) {
                     Running::Handler(future)
@@ -89,7 +89,7 @@ impl LocalStream {
             exchange,
             deadline,
             is_waiting: false,
-            has_head: false,
+            has_headers: false,
             is_finished: false,
             trailers: None,
         }
@@ -101,21 +101,21 @@ impl LocalStream {
     ///
     /// # Errors
     /// Returns the status if the call failed without a response. There are no messages then.
-    pub async fn head(&mut self) -> Result<HeaderMap, Status> {
-        poll_fn(|cx| self.poll_head(cx)).await
+    pub async fn headers(&mut self) -> Result<HeaderMap, Status> {
+        poll_fn(|cx| self.poll_headers(cx)).await
     }
 
-    /// Polls for [`head`](Self::head).
-    pub fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<Result<HeaderMap, Status>> {
-        if self.has_head || self.is_finished {
+    /// Polls for [`headers`](Self::headers).
+    pub fn poll_headers(&mut self, cx: &mut Context<'_>) -> Poll<Result<HeaderMap, Status>> {
+        if self.has_headers || self.is_finished {
             return Poll::Ready(Ok(HeaderMap::new()));
         }
-        self.poll(LocalExchange::take_head, cx).map(|head| {
-            self.has_head = true;
-            if head.is_err() {
+        self.poll(LocalExchange::take_headers, cx).map(|headers| {
+            self.has_headers = true;
+            if headers.is_err() {
                 self.finish();
             }
-            head
+            headers
         })
     }
 
@@ -159,7 +159,7 @@ impl LocalStream {
             };
             match started {
                 Ok(future) => self.running = Running::Unary(future),
-                Err(ending) => self.exchange.end(ending),
+                Err(outcome) => self.exchange.end(outcome),
             }
         }
         let ended = match &mut self.running {
@@ -174,16 +174,16 @@ impl LocalStream {
         match ended {
             Poll::Pending if self.exchange.has_ended() => self.running = Running::Over,
             Poll::Pending => {}
-            Poll::Ready(Ok(answered)) => {
+            Poll::Ready(Ok(outcome)) => {
                 self.running = Running::Over;
-                match answered {
-                    Some(Ok(answer)) => self.exchange.answer(answer),
-                    Some(Err(ending)) => self.exchange.end(ending),
-                    None => self.exchange.end(Err(unanswered())),
+                match outcome {
+                    Some(Ok(response)) => self.exchange.respond(response),
+                    Some(Err(outcome)) => self.exchange.end(outcome),
+                    None => self.exchange.end(Err(no_response())),
                 }
             }
             Poll::Ready(Err(status)) => {
-                measure::ending_with(&status, std::mem::replace(&mut self.running, Running::Over));
+                measure::drop_with_status(&status, std::mem::replace(&mut self.running, Running::Over));
                 self.exchange.end(Err(status));
             }
         }
@@ -198,7 +198,7 @@ impl LocalStream {
 }
 
 /// Returns the status of a call dropped by its handler.
-fn unanswered() -> Status {
+fn no_response() -> Status {
     Status::new(Code::Cancelled, "the handler dropped the call without a response")
 }
 
@@ -223,7 +223,7 @@ impl Gathering {
                 }
                 Poll::Ready(Some(Err(status))) => break status,
                 Poll::Pending => match deadline.poll(cx) {
-                    Poll::Ready(()) => break Status::too_late("the request was not complete"),
+                    Poll::Ready(()) => break Status::deadline_exceeded_at("the request was not complete"),
                     Poll::Pending => return Poll::Pending,
                 },
             }
@@ -299,24 +299,24 @@ mod tests {
     }
 
     /// Moves its call to another task, which sends this number of messages, or drops the call if 0.
-    struct GivingAway(usize);
+    struct HandsCallToTask(usize);
 
-    impl StreamingHandler for GivingAway {
+    impl StreamingHandler for HandsCallToTask {
         fn start(&self, _: &RequestHead, call: StreamingCall) -> Pin<Box<dyn Future<Output = ()> + Send>> {
             let messages = Messages(self.0);
-            let answering = tokio::spawn(async move {
+            let responding = tokio::spawn(async move {
                 if messages.0 > 0 {
-                    call.answer_stream(&HeaderMap::new(), messages, None).await;
+                    call.respond_stream(&HeaderMap::new(), messages, None).await;
                 }
             });
             Box::pin(async move {
-                answering.await.expect("no panic");
+                responding.await.expect("no panic");
             })
         }
     }
 
     fn call(messages: usize) -> LocalStream {
-        let handler = Handler::streaming(GivingAway(messages));
+        let handler = Handler::streaming(HandsCallToTask(messages));
         let method = Arc::new(ServerMethod::new("test.A/B", ServiceOptions::default(), handler));
         let head = RequestHead::new(HeaderMap::new(), None, None);
         let requests: RequestStream = Box::pin(NoRequests);
@@ -334,9 +334,9 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn another_task_may_answer() {
+    async fn another_task_may_respond() {
         let mut stream = call(10_000);
-        stream.head().await.unwrap();
+        stream.headers().await.unwrap();
         let mut count = 0;
         while let Some(message) = stream.message().await.unwrap() {
             assert_eq!(message, MESSAGE);
@@ -346,8 +346,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_call_without_an_answer_is_cancelled() {
-        let status = call(0).head().await.unwrap_err();
+    async fn call_without_response_is_cancelled() {
+        let status = call(0).headers().await.unwrap_err();
         assert_eq!(status.code(), Code::Cancelled);
         assert_eq!(status.message(), "the handler dropped the call without a response");
     }

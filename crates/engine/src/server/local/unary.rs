@@ -30,7 +30,7 @@ enum Running {
         measure: CallMeasure,
     },
     /// A method that sends or receives a stream.
-    Stream(Box<Only>),
+    Stream(Box<SingleResponse>),
     Failed(Status),
     Over,
 }
@@ -43,14 +43,14 @@ impl LocalUnary {
         measure: CallMeasure,
     ) -> Self {
         if method.is_streaming() {
-            let requests = Box::pin(One(Some(message)));
+            let requests = Box::pin(SingleMessage(Some(message)));
             let stream = LocalStream::start(Ok(Arc::clone(method)), head.clone(), requests, measure);
-            return Self(Running::Stream(Box::new(Only::of(stream))));
+            return Self(Running::Stream(Box::new(SingleResponse::of(stream))));
         }
         let deadline = Deadline::after(head.timeout);
         match run::start_unary(method, head, message, &measure) {
             Ok(future) => Self(Running::Handler { future, deadline, measure }),
-            Err(ending) => Self::failed(exchange::failure(ending), &measure),
+            Err(outcome) => Self::failed(exchange::failure(outcome), &measure),
         }
     }
 
@@ -72,14 +72,14 @@ impl Future for LocalUnary {
                     Ok(outcome) => outcome.map_err(exchange::failure),
                     Err(status) => {
                         let measure = std::mem::take(measure);
-                        measure::ending_with(&status, std::mem::replace(&mut this.0, Running::Over));
+                        measure::drop_with_status(&status, std::mem::replace(&mut this.0, Running::Over));
                         measure.end(status.code());
                         return Poll::Ready(Err(status));
                     }
                 };
                 match &outcome {
-                    Ok(answer) => {
-                        measure.sent(answer.message.len());
+                    Ok(response) => {
+                        measure.sent(response.message.len());
                         measure.end(Code::Ok);
                     }
                     Err(status) => measure.end(status.code()),
@@ -87,10 +87,10 @@ impl Future for LocalUnary {
                 this.0 = Running::Over;
                 Poll::Ready(outcome)
             }
-            Running::Stream(only) => {
-                let answer = ready!(only.poll(cx));
+            Running::Stream(single) => {
+                let response = ready!(single.poll(cx));
                 this.0 = Running::Over;
-                Poll::Ready(answer)
+                Poll::Ready(response)
             }
             running => match std::mem::replace(running, Running::Over) {
                 Running::Failed(status) => Poll::Ready(Err(status)),
@@ -108,39 +108,39 @@ impl fmt::Debug for LocalUnary {
 }
 
 /// Reads the only message of a stream of responses.
-struct Only {
+struct SingleResponse {
     stream: LocalStream,
-    answer: LocalResponse,
-    has_head: bool,
+    response: LocalResponse,
+    has_headers: bool,
     message: Option<Bytes>,
 }
 
-impl Only {
+impl SingleResponse {
     fn of(stream: LocalStream) -> Self {
-        Self { stream, answer: LocalResponse::default(), has_head: false, message: None }
+        Self { stream, response: LocalResponse::default(), has_headers: false, message: None }
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<LocalResponse, Status>> {
-        if !self.has_head {
-            self.answer.metadata = ready!(self.stream.poll_head(cx))?;
-            self.has_head = true;
+        if !self.has_headers {
+            self.response.metadata = ready!(self.stream.poll_headers(cx))?;
+            self.has_headers = true;
         }
         while let Some(message) = ready!(Pin::new(&mut self.stream).poll_next(cx)?) {
             if self.message.replace(message).is_some() {
                 return Poll::Ready(Err(codec::more_than_one_message()));
             }
         }
-        let mut answer = std::mem::take(&mut self.answer);
-        answer.trailers = self.stream.take_trailers().unwrap_or_default();
-        answer.message = self.message.take().ok_or_else(codec::no_message)?;
-        Poll::Ready(Ok(answer))
+        let mut response = std::mem::take(&mut self.response);
+        response.trailers = self.stream.take_trailers().unwrap_or_default();
+        response.message = self.message.take().ok_or_else(codec::no_message)?;
+        Poll::Ready(Ok(response))
     }
 }
 
 /// A stream of one message.
-struct One(Option<Bytes>);
+struct SingleMessage(Option<Bytes>);
 
-impl Stream for One {
+impl Stream for SingleMessage {
     type Item = Result<Bytes, Status>;
 
     fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {

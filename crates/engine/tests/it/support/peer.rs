@@ -19,7 +19,7 @@ pub(crate) const REQUEST: &[(&str, &str)] = &[
     ("te", "trailers"),
     ("content-type", "application/grpc"),
 ];
-pub(crate) const HEAD: &[(&str, &str)] = &[(":status", "200"), ("content-type", "application/grpc")];
+pub(crate) const OK_HEADERS: &[(&str, &str)] = &[(":status", "200"), ("content-type", "application/grpc")];
 pub(crate) const OK: &[(&str, &str)] = &[("grpc-status", "0")];
 
 /// A received frame.
@@ -131,20 +131,20 @@ impl Peer {
 
     /// Returns the next frame, or `None` at the end of the connection.
     pub(crate) async fn next(&mut self) -> Option<Frame> {
-        let mut head = [0; FRAME_HEADER_LEN];
-        self.io.read_exact(&mut head).await.ok()?;
-        let head = FrameHeader::parse(&head);
-        let mut payload = vec![0; head.len as usize];
+        let mut header = [0; FRAME_HEADER_LEN];
+        self.io.read_exact(&mut header).await.ok()?;
+        let header = FrameHeader::parse(&header);
+        let mut payload = vec![0; header.len as usize];
         self.io.read_exact(&mut payload).await.ok()?;
-        if head.kind == Kind::Headers {
+        if header.kind == Kind::Headers {
             let mut fields = FieldList::new();
             self.decoder.decode(&payload, 1 << 20, &mut fields).expect("a header block");
             payload =
                 fields.iter().flat_map(|field| [field.name, b": ", field.value, b"\n"].concat()).collect();
         }
-        let carries_end = matches!(head.kind, Kind::Headers | Kind::Data);
-        let end_stream = carries_end && head.flags.contains(Flags::END_STREAM);
-        Some(Frame { kind: head.kind, stream: head.stream.get(), end_stream, payload })
+        let carries_end = matches!(header.kind, Kind::Headers | Kind::Data);
+        let end_stream = carries_end && header.flags.contains(Flags::END_STREAM);
+        Some(Frame { kind: header.kind, stream: header.stream.get(), end_stream, payload })
     }
 
     /// Returns the next frame of this kind and skips those before it.

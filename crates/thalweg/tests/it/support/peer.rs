@@ -7,7 +7,9 @@ use thalweg_engine::http2::frame::Setting;
 use tokio::io::{DuplexStream, duplex};
 use tokio::sync::mpsc;
 
-pub(crate) use self::scripted::{Frame, HEAD, OK, PIPE, Peer, REQUEST, compressed_envelope, envelope};
+pub(crate) use self::scripted::{
+    Frame, OK, OK_HEADERS as HEAD, PIPE, Peer, REQUEST, compressed_envelope, envelope,
+};
 
 #[path = "../../../../engine/tests/it/support/peer.rs"]
 mod scripted;

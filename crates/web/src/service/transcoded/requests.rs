@@ -7,7 +7,7 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use futures_core::Stream;
 use http_body::Body as _;
-use thalweg_engine::{BodyDecoder, RequestShare, Status};
+use thalweg_engine::{BodyDecoder, RequestAccounting, Status};
 
 use super::call::TranscodedCall;
 use super::failure::Failure;
@@ -19,7 +19,7 @@ use crate::transcoding::{Content, Values};
 /// A stream of messages as wire bytes. An error is the last item.
 pub(super) struct TranscodedRequests {
     body: Body,
-    accounting: RequestShare,
+    accounting: RequestAccounting,
     /// Decompresses the body as a whole.
     decoder: Option<BodyDecoder>,
     /// Decompressed bytes since the last message.
@@ -85,7 +85,7 @@ impl TranscodedRequests {
             if let Some(data) = self.reader.take(false, self.count)? {
                 self.decoded = 0;
                 self.accounting.decoded(data.len());
-                self.accounting.hold(self.reader.len());
+                self.accounting.set_bytes(self.reader.len());
                 return Poll::Ready(self.wire(data).map(Some));
             }
             if self.decode()? {
@@ -112,7 +112,7 @@ impl TranscodedRequests {
                 Some(decoder) => decoder.push(piece),
                 None => self.reader.push(piece),
             }
-            self.accounting.hold(self.reader.len());
+            self.accounting.set_bytes(self.reader.len());
         }
     }
 
@@ -129,7 +129,7 @@ impl TranscodedRequests {
             return Err(Failure::unreadable(too_large(self.decoded, size_max)));
         }
         self.reader.push(piece);
-        self.accounting.hold(self.reader.len());
+        self.accounting.set_bytes(self.reader.len());
         Ok(true)
     }
 

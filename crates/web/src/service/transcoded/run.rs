@@ -59,7 +59,7 @@ impl TranscodedCall {
         let message = self.message(sent)?;
         accounting.decoded(message.len());
         // Including the field mask, which may be longer than the body.
-        accounting.hold(message.len());
+        accounting.set_bytes(message.len());
         let request_head = RequestHead { timeout: deadline.remaining(), ..request_head };
         let stream = self.stream(request_head, SingleMessage::of(message));
         self.respond_to_stream(stream).await
@@ -111,7 +111,7 @@ impl TranscodedCall {
 
     /// Returns the response of a server-streaming method.
     async fn streaming_response(self, mut stream: LocalStream) -> Result<Response<Body>, Failure> {
-        let metadata = stream.head().await?;
+        let metadata = stream.headers().await?;
         let is_raw = self.target().is_raw_response;
         let mut headers = HeaderMap::new();
         fields::append(&metadata, "", &mut headers)?;
@@ -183,7 +183,7 @@ fn with_headers(headers: HeaderMap, body: Body) -> Response<Body> {
 
 /// Returns the only response of a stream.
 async fn single_response(mut stream: LocalStream) -> Result<LocalResponse, Status> {
-    let metadata = stream.head().await?;
+    let metadata = stream.headers().await?;
     let message = stream.message().await?.ok_or_else(wire::no_message)?;
     if stream.message().await?.is_some() {
         return Err(wire::more_than_one_message());

@@ -25,7 +25,7 @@ use crate::scheduler::Load;
 const IDLE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The lanes managed by the task.
-pub(crate) trait Tended: Send + Sync {
+pub(crate) trait LaneControl: Send + Sync {
     /// Returns the connections that accept calls.
     fn connections(&self) -> Vec<Arc<Connection>>;
 
@@ -56,14 +56,14 @@ pub(crate) struct Closing {
 
 /// Runs the one task that manages a channel's lanes.
 #[derive(Debug)]
-pub(super) struct Ticker {
+pub(super) struct PolicyTask {
     config: PolicyConfig,
     is_running: Arc<AtomicBool>,
     /// Triggers a sample without activity.
     resume: Arc<Notify>,
 }
 
-impl Ticker {
+impl PolicyTask {
     pub(super) fn new(config: PolicyConfig) -> Self {
         Self { config, is_running: Arc::default(), resume: Arc::default() }
     }
@@ -73,37 +73,37 @@ impl Ticker {
         self.resume.notify_one();
     }
 
-    /// Starts the task if it does not run: the first time, and after its runtime has ended. `ask` returns the runtime,
-    /// if any, and the lanes.
-    pub(super) fn ensure_running(&self, ask: impl FnOnce() -> Option<(Handle, Weak<dyn Tended>)>) {
+    /// Starts the task if it does not run: the first time, and after its runtime has ended. `context` returns the
+    /// runtime, if any, and the lanes.
+    pub(super) fn ensure_running(&self, context: impl FnOnce() -> Option<(Handle, Weak<dyn LaneControl>)>) {
         if self.config.floor == self.config.cap {
             return;
         }
         if self.is_running.load(Ordering::Relaxed) {
             return self.sample_now();
         }
-        let Some((runtime, lanes)) = ask() else { return };
+        let Some((runtime, lanes)) = context() else { return };
         if self.is_running.swap(true, Ordering::Relaxed) {
             return;
         }
         let running = Running(Arc::clone(&self.is_running));
-        let watch = Watch {
+        let state = TaskState {
             lanes,
             resume: Arc::clone(&self.resume),
             policy: Policy::new(self.config),
             tick: Duration::from_millis(self.config.tick_ms),
             floor: self.config.floor,
-            began: Instant::now(),
-            seen: Vec::new(),
+            started_at: Instant::now(),
+            last_samples: Vec::new(),
         };
         runtime.spawn(async move {
-            watch.run().await;
+            state.run().await;
             drop(running);
         });
     }
 }
 
-impl Drop for Ticker {
+impl Drop for PolicyTask {
     fn drop(&mut self) {
         self.resume.notify_one();
     }
@@ -119,19 +119,19 @@ impl Drop for Running {
 }
 
 /// State of the task.
-struct Watch {
-    lanes: Weak<dyn Tended>,
+struct TaskState {
+    lanes: Weak<dyn LaneControl>,
     resume: Arc<Notify>,
     policy: Policy,
     tick: Duration,
     floor: usize,
-    began: Instant,
+    started_at: Instant,
     /// The last sample of each connection.
-    seen: Vec<Seen>,
+    last_samples: Vec<ConnectionSample>,
 }
 
 /// Totals of a connection at a sample.
-struct Seen {
+struct ConnectionSample {
     connection: Arc<Connection>,
     load: Load,
     streaming_calls: usize,
@@ -141,7 +141,7 @@ struct Seen {
 /// Minimum number of calls timed per interval; with fewer calls all are timed.
 const TIMED_CALLS_MIN: u64 = 64;
 
-impl Seen {
+impl ConnectionSample {
     fn now(connection: &Arc<Connection>) -> Self {
         let state = connection.lock();
         let (load, streaming_calls) = (state.load, state.streaming_calls());
@@ -150,7 +150,7 @@ impl Seen {
     }
 }
 
-impl Watch {
+impl TaskState {
     async fn run(mut self) {
         let mut last = Instant::now();
         loop {
@@ -159,7 +159,7 @@ impl Watch {
             let samples = self.sample(&*lanes, now - last);
             let has_too_many = samples.lanes.len() > self.floor;
             last = now;
-            let decision = self.policy.decide(&samples, now - self.began);
+            let decision = self.policy.decide(&samples, now - self.started_at);
             if let Some(trial) = self.policy.take_trial() {
                 lanes.note_trial(&trial);
             }
@@ -179,7 +179,7 @@ impl Watch {
     /// measurable cost per call.
     async fn next_tick(&self, from: Instant, has_too_many: bool) {
         loop {
-            let mut told = pin!(self.resume.notified());
+            let mut notified = pin!(self.resume.notified());
             let Some(lanes) = self.lanes.upgrade() else { return };
             let connections = lanes.connections();
             let is_waited_for = !lanes.queue().is_empty();
@@ -190,8 +190,8 @@ impl Watch {
             }
             let mut is_watching = false;
             let moves = poll_fn(|cx| {
-                let is_told = told.as_mut().poll(cx).is_ready();
-                if is_told || (is_watching && Instant::now() >= from) {
+                let is_notified = notified.as_mut().poll(cx).is_ready();
+                if is_notified || (is_watching && Instant::now() >= from) {
                     return Poll::Ready(());
                 }
                 is_watching = true;
@@ -216,22 +216,22 @@ impl Watch {
     }
 
     /// Returns what the lanes have done since the last sample.
-    fn sample(&mut self, tended: &dyn Tended, interval: Duration) -> Samples {
-        let (open, closing) = tended.list();
-        let before = std::mem::take(&mut self.seen);
+    fn sample(&mut self, lanes: &dyn LaneControl, interval: Duration) -> Samples {
+        let (open, closing) = lanes.list();
+        let before = std::mem::take(&mut self.last_samples);
         let seconds = interval.as_secs_f64().max(1e-9);
         let mut sample = |lane: &Arc<Lane>, connection: Option<Arc<Connection>>, state: LaneState| {
             let Some(connection) = connection else {
                 lane.set_busy(None);
                 return LaneSample { id: lane.id, ..LaneSample::default() };
             };
-            let seen = Seen::now(&connection);
+            let current = ConnectionSample::now(&connection);
             let before = before.iter().find(|before| Arc::ptr_eq(&before.connection, &connection));
             let (load, contended) = match before {
-                Some(before) => (seen.load.since(&before.load), seen.contended - before.contended),
-                None => (seen.load, seen.contended),
+                Some(before) => (current.load.since(&before.load), current.contended - before.contended),
+                None => (current.load, current.contended),
             };
-            let timed_each = (load.answered / TIMED_CALLS_MIN).clamp(1, u64::from(TIMED_EACH_MAX)) as u32;
+            let timed_each = (load.responses / TIMED_CALLS_MIN).clamp(1, u64::from(TIMED_EACH_MAX)) as u32;
             connection.lock().timed_each = 1 << timed_each.ilog2();
             lane.set_busy(Some(load.busy_ns as f64 / 1e9 / seconds));
             let sample = LaneSample {
@@ -240,14 +240,14 @@ impl Watch {
                 busy: Duration::from_nanos(load.busy_ns),
                 completed: load.completed,
                 in_flight: connection.in_flight(),
-                in_flight_mean: load.mean_unary_in_flight(seconds) + seen.streaming_calls as f64,
+                in_flight_mean: load.mean_unary_in_flight(seconds) + current.streaming_calls as f64,
                 write_delay: load.mean_wait(),
                 flow_blocked: Duration::from_nanos(load.blocked_ns),
                 contended,
                 round_trip: connection.round_trip(),
                 ..LaneSample::default()
             };
-            self.seen.push(seen);
+            self.last_samples.push(current);
             sample
         };
         let mut samples = Samples { interval, lanes: Vec::with_capacity(open.len() + closing.len()) };
@@ -260,7 +260,7 @@ impl Watch {
             let connection = Arc::clone(&closing.connection);
             samples.lanes.push(sample(&closing.lane, Some(connection), LaneState::Draining));
         }
-        distribute_waiting(tended.queue().len(), &mut samples.lanes);
+        distribute_waiting(lanes.queue().len(), &mut samples.lanes);
         samples
     }
 }

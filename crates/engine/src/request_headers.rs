@@ -15,19 +15,19 @@ use crate::per_thread::PerThread;
 
 /// The fixed request headers of a channel, cached per method and round timeout.
 #[derive(Default)]
-pub(crate) struct RequestHeads {
-    heads: Heads<CachedHead>,
+pub(crate) struct RequestHeadersCache {
+    entries: TwoLevelCache<CachedHeaders>,
 }
 
 #[derive(Clone)]
-struct CachedHead {
+struct CachedHeaders {
     method: u32,
     accepts: EncodingSet,
     timeout: Option<Duration>,
     fields: Arc<FixedFields>,
 }
 
-impl RequestHeads {
+impl RequestHeadersCache {
     #[inline]
     pub(crate) fn get(
         &self,
@@ -37,12 +37,13 @@ impl RequestHeads {
         build: impl FnOnce() -> FieldList,
     ) -> Arc<FixedFields> {
         let method = method.id();
-        let is_it =
-            |head: &CachedHead| head.method == method && head.accepts == accepts && head.timeout == timeout;
-        let build = || CachedHead { method, accepts, timeout, fields: FixedFields::new(build()) };
+        let matches = |entry: &CachedHeaders| {
+            entry.method == method && entry.accepts == accepts && entry.timeout == timeout
+        };
+        let build = || CachedHeaders { method, accepts, timeout, fields: FixedFields::new(build()) };
         // Methods are numbered in sequence, and most have one timeout.
-        let place = method as usize + timeout.map_or(0, |timeout| timeout.as_millis() as usize % 61);
-        self.heads.get(place, is_it, build).fields
+        let hash = method as usize + timeout.map_or(0, |timeout| timeout.as_millis() as usize % 61);
+        self.entries.get(hash, matches, build).fields
     }
 }
 
@@ -50,101 +51,105 @@ impl RequestHeads {
 /// reference.
 ///
 /// The size is bounded, because methods created at run time have ever new numbers.
-struct Heads<T> {
+struct TwoLevelCache<T> {
     channels: RwLock<Vec<Option<T>>>,
     threads: PerThread<RwLock<Vec<Option<T>>>>,
 }
 
 /// Size of the channel's cache. After a collision the entry is built again.
-const HEADS_MAX: usize = 256;
+const CHANNEL_CACHE_MAX: usize = 256;
 /// Size of a thread's cache. It is two-way associative, so two colliding entries used in turn both stay.
-const HEADS_OF_THREAD_MAX: usize = 64;
+const THREAD_CACHE_MAX: usize = 64;
 
 /// A value whose copy has a reference count of its own.
-trait Copied: Clone {
-    fn copied(&self) -> Self;
+trait Duplicated: Clone {
+    fn duplicated(&self) -> Self;
 }
 
-impl<T> Default for Heads<T> {
+impl<T> Default for TwoLevelCache<T> {
     fn default() -> Self {
         Self { channels: RwLock::default(), threads: PerThread::default() }
     }
 }
 
-impl<T: Copied> Heads<T> {
+impl<T: Duplicated> TwoLevelCache<T> {
     #[inline]
-    fn get(&self, place: usize, is_it: impl Fn(&T) -> bool, build: impl FnOnce() -> T) -> T {
+    fn get(&self, hash: usize, matches: impl Fn(&T) -> bool, build: impl FnOnce() -> T) -> T {
         {
-            let own = read(self.threads.own());
-            let index = place % HEADS_OF_THREAD_MAX;
-            if let Some(known) = at(&own, index, &is_it).or_else(|| at(&own, index ^ 1, &is_it)) {
+            let thread_entries = read(self.threads.current());
+            let index = hash % THREAD_CACHE_MAX;
+            if let Some(known) =
+                at(&thread_entries, index, &matches).or_else(|| at(&thread_entries, index ^ 1, &matches))
+            {
                 return known.clone();
             }
         }
-        self.copy_for_thread(place, is_it, build)
+        self.copy_for_thread(hash, matches, build)
     }
 
     #[cold]
-    fn copy_for_thread(&self, place: usize, is_it: impl Fn(&T) -> bool, build: impl FnOnce() -> T) -> T {
-        let copy = self.of_channel(place % HEADS_MAX, &is_it, build).copied();
-        let index = place % HEADS_OF_THREAD_MAX;
-        let mut own = write(self.threads.own());
+    fn copy_for_thread(&self, hash: usize, matches: impl Fn(&T) -> bool, build: impl FnOnce() -> T) -> T {
+        let copy = self.of_channel(hash % CHANNEL_CACHE_MAX, &matches, build).duplicated();
+        let index = hash % THREAD_CACHE_MAX;
+        let mut thread_entries = write(self.threads.current());
         // With more threads than processors, another thread with the same cache may have added it meanwhile.
-        if let Some(known) = at(&own, index, &is_it).or_else(|| at(&own, index ^ 1, &is_it)) {
+        if let Some(known) =
+            at(&thread_entries, index, &matches).or_else(|| at(&thread_entries, index ^ 1, &matches))
+        {
             return known.clone();
         }
-        if let Some(former) = put(&mut own, index, copy.clone()) {
-            put(&mut own, index ^ 1, former);
+        if let Some(former) = put(&mut thread_entries, index, copy.clone()) {
+            put(&mut thread_entries, index ^ 1, former);
         }
         copy
     }
 
-    fn of_channel(&self, index: usize, is_it: impl Fn(&T) -> bool, build: impl FnOnce() -> T) -> T {
-        if let Some(known) = at(&read(&self.channels), index, &is_it) {
+    fn of_channel(&self, index: usize, matches: impl Fn(&T) -> bool, build: impl FnOnce() -> T) -> T {
+        if let Some(known) = at(&read(&self.channels), index, &matches) {
             return known.clone();
         }
         let built = build();
-        let mut heads = write(&self.channels);
+        let mut entries = write(&self.channels);
         // Concurrent builders all use the first one's, because connections identify header blocks by id.
-        if let Some(known) = at(&heads, index, &is_it) {
+        if let Some(known) = at(&entries, index, &matches) {
             return known.clone();
         }
-        put(&mut heads, index, built.clone());
+        put(&mut entries, index, built.clone());
         built
     }
 }
 
 #[inline]
-fn read<T>(heads: &RwLock<Vec<Option<T>>>) -> RwLockReadGuard<'_, Vec<Option<T>>> {
-    heads.read().unwrap_or_else(PoisonError::into_inner)
+fn read<T>(entries: &RwLock<Vec<Option<T>>>) -> RwLockReadGuard<'_, Vec<Option<T>>> {
+    entries.read().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn write<T>(heads: &RwLock<Vec<Option<T>>>) -> RwLockWriteGuard<'_, Vec<Option<T>>> {
-    heads.write().unwrap_or_else(PoisonError::into_inner)
+fn write<T>(entries: &RwLock<Vec<Option<T>>>) -> RwLockWriteGuard<'_, Vec<Option<T>>> {
+    entries.write().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[inline]
-fn at<T>(heads: &[Option<T>], index: usize, is_it: impl FnOnce(&T) -> bool) -> Option<&T> {
-    heads.get(index)?.as_ref().filter(|head| is_it(head))
+fn at<T>(entries: &[Option<T>], index: usize, matches: impl FnOnce(&T) -> bool) -> Option<&T> {
+    entries.get(index)?.as_ref().filter(|entry| matches(entry))
 }
 
 /// Returns the previous entry.
-fn put<T>(heads: &mut Vec<Option<T>>, index: usize, head: T) -> Option<T> {
-    if heads.len() <= index {
-        heads.resize_with(index + 1, || None);
+fn put<T>(entries: &mut Vec<Option<T>>, index: usize, entry: T) -> Option<T> {
+    if entries.len() <= index {
+        entries.resize_with(index + 1, || None);
     }
-    heads[index].replace(head)
+    entries[index].replace(entry)
 }
 
-impl Copied for CachedHead {
-    fn copied(&self) -> Self {
+impl Duplicated for CachedHeaders {
+    fn duplicated(&self) -> Self {
         Self { fields: self.fields.duplicate(), ..*self }
     }
 }
 
-impl Copied for Arc<RawRequestHead> {
-    fn copied(&self) -> Self {
-        Arc::new(RawRequestHead {
+impl Duplicated for Arc<RawRequestHeaders> {
+    fn duplicated(&self) -> Self {
+        Arc::new(RawRequestHeaders {
             verb: self.verb.clone(),
             kind: self.kind,
             method: self.method.clone(),
@@ -154,7 +159,7 @@ impl Copied for Arc<RawRequestHead> {
 }
 
 /// Fixed headers of raw requests.
-pub(crate) struct RawRequestHead {
+pub(crate) struct RawRequestHeaders {
     verb: http::Method,
     kind: Kind,
     pub(crate) method: Method,
@@ -196,7 +201,7 @@ pub(crate) struct Origin<'a> {
     pub(crate) user_agent: &'a str,
 }
 
-impl RawRequestHead {
+impl RawRequestHeaders {
     fn new(verb: &http::Method, kind: Kind, path: &str, origin: Origin<'_>) -> Self {
         let mut fields = FieldList::new();
         let mut push =
@@ -235,37 +240,37 @@ impl RawRequestHead {
     }
 }
 
-/// Like [`RequestHeads`], for raw requests.
+/// Like [`RequestHeadersCache`], for raw requests.
 #[derive(Default)]
-pub(crate) struct RawRequestHeads {
-    heads: Heads<Arc<RawRequestHead>>,
+pub(crate) struct RawRequestHeadersCache {
+    entries: TwoLevelCache<Arc<RawRequestHeaders>>,
 }
 
 /// Applications choose the paths; a collision only costs time.
-fn place_of(path: &str, kind: Kind) -> usize {
+fn hash_of(path: &str, kind: Kind) -> usize {
     let (chunks, rest) = path.as_bytes().as_chunks::<8>();
     let rest = rest.iter().fold(kind as u64, |word, byte| word << 8 | u64::from(*byte));
     let words = chunks.iter().map(|chunk| u64::from_le_bytes(*chunk));
-    // FNV's prime. Multiplication spreads bits upwards, so the place is taken from the high bits.
+    // FNV's prime. Multiplication spreads bits upwards, so the index is taken from the high bits.
     let hash =
         words.fold(rest, |hash, word| (hash ^ word).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(29));
     (hash.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize
 }
 
-impl RawRequestHeads {
+impl RawRequestHeadersCache {
     pub(crate) fn get(
         &self,
         verb: &http::Method,
         path: &str,
         headers: &HeaderMap,
         origin: Origin<'_>,
-    ) -> Arc<RawRequestHead> {
+    ) -> Arc<RawRequestHeaders> {
         let kind = Kind::of(headers);
-        let is_it = |head: &Arc<RawRequestHead>| {
-            head.kind == kind && head.method.path() == path && head.verb == *verb
+        let matches = |entry: &Arc<RawRequestHeaders>| {
+            entry.kind == kind && entry.method.path() == path && entry.verb == *verb
         };
-        let build = || Arc::new(RawRequestHead::new(verb, kind, path, origin));
-        self.heads.get(place_of(path, kind), is_it, build)
+        let build = || Arc::new(RawRequestHeaders::new(verb, kind, path, origin));
+        self.entries.get(hash_of(path, kind), matches, build)
     }
 }
 
@@ -276,60 +281,60 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requests_that_meet_in_one_place_have_their_own_heads() {
+    fn colliding_requests_have_their_own_headers() {
         let origin = Origin { scheme: "http", authority: "shop", user_agent: "test" };
         let mut grpc = HeaderMap::new();
         grpc.insert(TE, "trailers".parse().unwrap());
         grpc.insert(CONTENT_TYPE, content_type::GRPC.parse().unwrap());
         let path = "/shop.Shop/Buy";
-        let place_of = |path: &str, kind| place_of(path, kind) % HEADS_MAX;
-        let place = place_of(path, Kind::Grpc);
+        let hash_of = |path: &str, kind| hash_of(path, kind) % CHANNEL_CACHE_MAX;
+        let hash = hash_of(path, Kind::Grpc);
         let other = (0..).map(|index| format!("/shop.Shop/Buy{index}"));
-        let other = other.into_iter().find(|other| place_of(other, Kind::Grpc) == place).unwrap();
-        let heads = RawRequestHeads::default();
+        let other = other.into_iter().find(|other| hash_of(other, Kind::Grpc) == hash).unwrap();
+        let entries = RawRequestHeadersCache::default();
         for (verb, path) in
             [(Verb::POST, path), (Verb::POST, &other), (Verb::PUT, &other), (Verb::POST, path)]
         {
-            let head = heads.get(&verb, path, &grpc, origin);
-            assert_eq!((&head.verb, head.method.path()), (&verb, path));
-            assert!(head.is_grpc());
-            assert!(Arc::ptr_eq(&head, &heads.get(&verb, path, &grpc, origin)));
+            let entry = entries.get(&verb, path, &grpc, origin);
+            assert_eq!((&entry.verb, entry.method.path()), (&verb, path));
+            assert!(entry.is_grpc());
+            assert!(Arc::ptr_eq(&entry, &entries.get(&verb, path, &grpc, origin)));
         }
-        assert!(!heads.get(&Verb::POST, path, &HeaderMap::new(), origin).is_grpc());
+        assert!(!entries.get(&Verb::POST, path, &HeaderMap::new(), origin).is_grpc());
     }
 
     /// Encoders identify header blocks by their number: calls with the same timeout share one, others do not.
     #[test]
-    fn calls_of_a_method_share_a_head_for_each_timeout() {
-        let heads = RequestHeads::default();
+    fn calls_of_a_method_share_headers_per_timeout() {
+        let entries = RequestHeadersCache::default();
         let method = Method::new("/a.B/C");
         let get = |millis: Option<u64>| {
             let timeout = millis.map(Duration::from_millis);
-            heads.get(&method, EncodingSet::ALL, timeout, FieldList::new)
+            entries.get(&method, EncodingSet::ALL, timeout, FieldList::new)
         };
         let of = [None, Some(100), Some(250), Some(10_000)].map(|millis| (millis, get(millis)));
-        for (millis, head) in &of {
+        for (millis, entry) in &of {
             for (other, _) in &of {
-                assert_eq!(Arc::ptr_eq(head, &get(*other)), millis == other, "{millis:?} and {other:?}");
+                assert_eq!(Arc::ptr_eq(entry, &get(*other)), millis == other, "{millis:?} and {other:?}");
             }
         }
     }
 
     /// Threads use a method for the first time all at once, and another whose entry collides with it.
     #[test]
-    fn threads_have_copies_of_one_head_and_keep_two_that_meet() {
-        let heads = Heads::default();
+    fn threads_have_copies_and_keep_two_colliding_entries() {
+        let entries = TwoLevelCache::default();
         let barrier = std::sync::Barrier::new(4);
         let get = |method: usize, builder: &str| {
             let build = || {
                 let mut fields = FieldList::new();
                 fields.push(b"built-by", builder.as_bytes(), Indexing::Literal);
                 let (method, accepts) = (method as u32, EncodingSet::ALL);
-                CachedHead { method, accepts, timeout: None, fields: FixedFields::new(fields) }
+                CachedHeaders { method, accepts, timeout: None, fields: FixedFields::new(fields) }
             };
-            heads.get(method, |head| head.method as usize == method, build).fields
+            entries.get(method, |entry| entry.method as usize == method, build).fields
         };
-        let (one, other) = (7, 7 + HEADS_OF_THREAD_MAX);
+        let (one, other) = (7, 7 + THREAD_CACHE_MAX);
         let thread = |builder: &'static str| {
             let (get, barrier) = (&get, &barrier);
             move || {
@@ -341,24 +346,24 @@ mod tests {
                 first
             }
         };
-        let firsts = std::thread::scope(|scope| {
+        let built = std::thread::scope(|scope| {
             ["a", "b", "c", "d"]
                 .map(|builder| scope.spawn(thread(builder)))
                 .map(|thread| thread.join().unwrap())
         });
-        for head in &firsts[1..] {
-            assert!(head.fields() == firsts[0].fields(), "built by one of them");
+        for entry in &built[1..] {
+            assert!(entry.fields() == built[0].fields(), "built by one of them");
         }
     }
 
     #[test]
     fn paths_are_spread() {
-        let mut places: Vec<usize> = (0..HEADS_MAX)
-            .map(|index| place_of(&format!("/shop.Shop/Buy{index}"), Kind::Grpc) % HEADS_MAX)
+        let mut hashes: Vec<usize> = (0..CHANNEL_CACHE_MAX)
+            .map(|index| hash_of(&format!("/shop.Shop/Buy{index}"), Kind::Grpc) % CHANNEL_CACHE_MAX)
             .collect();
-        places.sort_unstable();
-        places.dedup();
-        // Random places would fill 162 of the 256.
-        assert!(places.len() > 130, "{}", places.len());
+        hashes.sort_unstable();
+        hashes.dedup();
+        // Random hashes would fill 162 of the 256.
+        assert!(hashes.len() > 130, "{}", hashes.len());
     }
 }

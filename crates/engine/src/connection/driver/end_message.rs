@@ -6,7 +6,7 @@ use crate::connection::state::State;
 
 /// Returns the message for a connection that is over. `identified`: the peer's protocol, if it is [not
 /// HTTP/2](non_http2_peer).
-pub(super) fn message(
+pub(super) fn text(
     peer: &str,
     outcome: &io::Result<()>,
     identified: Option<&str>,
@@ -15,7 +15,7 @@ pub(super) fn message(
 ) -> String {
     let error = match (outcome, identified) {
         (Ok(()), _) => return format!("connection to {peer} was closed"),
-        (Err(_), Some(what)) => return format!("{peer}: {what}"),
+        (Err(_), Some(description)) => return format!("{peer}: {description}"),
         (Err(error), None) => error,
     };
     let how = match error.kind() {

@@ -1,13 +1,13 @@
-//! Owners of connections and lanes, notified of changes.
+//! Observers of connections and lanes, notified of changes.
 //!
-//! The owner holds the connection or lane, so these know their owner weakly, and only through these traits.
+//! The observer holds the connection or lane, so these know their observer weakly, and only through these traits.
 
 use std::sync::Arc;
 
 use crate::connection::Connection;
 
-/// The owner of a connection: a lane.
-pub(crate) trait ConnectionOwner: Send + Sync {
+/// The observer of a connection: its lane.
+pub(crate) trait ConnectionObserver: Send + Sync {
     /// Called when the connection accepts no more calls, or is over.
     fn lost(&self, connection: &Arc<Connection>);
 
@@ -15,14 +15,14 @@ pub(crate) trait ConnectionOwner: Send + Sync {
     fn opened(&self, connection: &Arc<Connection>);
 
     /// Called when responses arrive on another thread than before, with that thread's number.
-    fn answers_came_on(&self, thread: u32);
+    fn responses_moved_to(&self, thread: u32);
 
     /// Called when the connection is over.
-    fn over(&self, connection: &Arc<Connection>);
+    fn ended(&self, connection: &Arc<Connection>);
 }
 
-/// The owner of a lane: a channel's set of lanes.
-pub(super) trait LaneOwner: Send + Sync {
+/// The observer of a lane: the channel's set of lanes.
+pub(super) trait LaneObserver: Send + Sync {
     /// Called when a lane's state has changed, or it may try to connect again.
     fn refresh(&self);
 

@@ -1,4 +1,4 @@
-//! A byte stream whose first bytes are read again: [`Rewound`].
+//! A byte stream preceded by bytes already read from it: [`PrefixedStream`].
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -8,38 +8,38 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// A byte stream preceded by bytes already read from it.
 #[derive(Debug)]
-pub(super) struct Rewound<IO> {
-    first: Vec<u8>,
-    /// Number of bytes of `first` read again.
+pub(super) struct PrefixedStream<IO> {
+    prefix: Vec<u8>,
+    /// Number of bytes of `prefix` that were returned.
     position: usize,
     io: IO,
 }
 
-impl<IO> Rewound<IO> {
-    /// Puts `first` in front of the bytes of `io`.
-    pub(super) fn new(first: Vec<u8>, io: IO) -> Self {
-        Self { first, position: 0, io }
+impl<IO> PrefixedStream<IO> {
+    /// Puts `prefix` in front of the bytes of `io`.
+    pub(super) fn new(prefix: Vec<u8>, io: IO) -> Self {
+        Self { prefix, position: 0, io }
     }
 }
 
-impl<IO: AsyncRead + Unpin> AsyncRead for Rewound<IO> {
+impl<IO: AsyncRead + Unpin> AsyncRead for PrefixedStream<IO> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         into: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let first = &self.first[self.position..];
-        if first.is_empty() {
+        let prefix = &self.prefix[self.position..];
+        if prefix.is_empty() {
             return Pin::new(&mut self.io).poll_read(cx, into);
         }
-        let len = into.remaining().min(first.len());
-        into.put_slice(&first[..len]);
+        let len = into.remaining().min(prefix.len());
+        into.put_slice(&prefix[..len]);
         self.position += len;
         Poll::Ready(Ok(()))
     }
 }
 
-impl<IO: AsyncWrite + Unpin> AsyncWrite for Rewound<IO> {
+impl<IO: AsyncWrite + Unpin> AsyncWrite for PrefixedStream<IO> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.io).poll_write(cx, bytes)
     }
@@ -74,14 +74,14 @@ mod tests {
     #[tokio::test]
     async fn first_bytes_are_read_again() {
         let (mut ours, theirs) = duplex(100);
-        let mut rewound = Rewound::new(b"abc".to_vec(), theirs);
+        let mut prefixed_stream = PrefixedStream::new(b"abc".to_vec(), theirs);
         ours.write_all(b"def").await.unwrap();
         let mut read = [0; 6];
-        rewound.read_exact(&mut read[..2]).await.unwrap();
-        rewound.read_exact(&mut read[2..]).await.unwrap();
+        prefixed_stream.read_exact(&mut read[..2]).await.unwrap();
+        prefixed_stream.read_exact(&mut read[2..]).await.unwrap();
         assert_eq!(&read, b"abcdef");
-        rewound.write_all(b"ghi").await.unwrap();
-        drop(rewound);
+        prefixed_stream.write_all(b"ghi").await.unwrap();
+        drop(prefixed_stream);
         let mut written = String::new();
         ours.read_to_string(&mut written).await.unwrap();
         assert_eq!(written, "ghi");

@@ -1,10 +1,10 @@
-//! Memory and decoding time of a request that its connection cannot observe: [`RequestShare`].
+//! Memory and decoding time of a request that its connection cannot observe: [`RequestAccounting`].
 
 use std::fmt;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use super::decompression::Reader;
+use super::decompression::DecompressionReader;
 use super::shared::Connection;
 use super::slot::SlotKey;
 
@@ -18,20 +18,20 @@ const CHANGE_LEN_MIN: usize = 4 << 10;
 ///
 /// The default is for a small request that arrived whole: it reports nothing and never waits.
 #[derive(Default)]
-pub struct RequestShare(Option<Of>);
+pub struct RequestAccounting(Option<AccountedRequest>);
 
-struct Of {
+struct AccountedRequest {
     connection: Arc<Connection>,
     /// `None` on an HTTP/1.1 connection.
     key: Option<SlotKey>,
     /// Bytes already accounted for elsewhere.
     known: usize,
     /// Bytes reported in addition to `known`.
-    told: usize,
-    reader: Reader,
+    reported: usize,
+    reader: DecompressionReader,
 }
 
-impl RequestShare {
+impl RequestAccounting {
     /// Creates the accounting of a call, of whose request `known` bytes are already counted.
     pub(crate) fn of_call(connection: &Arc<Connection>, key: SlotKey, known: usize) -> Self {
         Self::new(connection, Some(key), known)
@@ -44,7 +44,13 @@ impl RequestShare {
 
     fn new(connection: &Arc<Connection>, key: Option<SlotKey>, known: usize) -> Self {
         let connection = Arc::clone(connection);
-        Self(Some(Of { connection, key, known, told: 0, reader: Reader::default() }))
+        Self(Some(AccountedRequest {
+            connection,
+            key,
+            known,
+            reported: 0,
+            reader: DecompressionReader::default(),
+        }))
     }
 
     /// Returns whether the request is accounted for: more of it may arrive, or decoding takes long.
@@ -53,41 +59,41 @@ impl RequestShare {
     }
 
     /// Sets the bytes that the request uses now, until the next call or drop. Small changes are not reported.
-    pub fn hold(&mut self, len: usize) {
-        let Some(of) = &mut self.0 else { return };
-        let len = len.saturating_sub(of.known);
-        if len == of.told || len != 0 && len.abs_diff(of.told) < CHANGE_LEN_MIN {
+    pub fn set_bytes(&mut self, len: usize) {
+        let Some(request) = &mut self.0 else { return };
+        let len = len.saturating_sub(request.known);
+        if len == request.reported || len != 0 && len.abs_diff(request.reported) < CHANGE_LEN_MIN {
             return;
         }
-        of.connection.lock().hold(of.key, of.told, len);
-        of.told = len;
+        request.connection.lock().replace_request_bytes(request.key, request.reported, len);
+        request.reported = len;
     }
 
     /// Waits until some of the request may be decoded. A task that decodes much yields to others on its thread.
     pub fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         match &mut self.0 {
-            Some(of) => of.connection.decompression.poll_may(&mut of.reader, cx),
+            Some(request) => request.connection.decompression.poll_turn(&mut request.reader, cx),
             None => Poll::Ready(()),
         }
     }
 
     /// Reports that `len` bytes were decoded.
     pub fn decoded(&mut self, len: usize) {
-        if let Some(of) = &mut self.0 {
-            of.connection.decompression.note(&mut of.reader, Some(len));
+        if let Some(request) = &mut self.0 {
+            request.connection.decompression.note(&mut request.reader, Some(len));
         }
     }
 }
 
-impl Drop for RequestShare {
+impl Drop for RequestAccounting {
     fn drop(&mut self) {
-        self.hold(0);
+        self.set_bytes(0);
     }
 }
 
-impl fmt::Debug for RequestShare {
+impl fmt::Debug for RequestAccounting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let told = self.0.as_ref().map(|of| of.told);
-        f.debug_struct("RequestShare").field("told", &told).finish_non_exhaustive()
+        let reported = self.0.as_ref().map(|request| request.reported);
+        f.debug_struct("RequestAccounting").field("reported", &reported).finish_non_exhaustive()
     }
 }
