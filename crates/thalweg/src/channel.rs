@@ -12,10 +12,10 @@ use thalweg_engine::{self as engine, CallOptions, Exchange, Method, Pack, Server
 use tonic::metadata::MetadataMap;
 use tonic::{Extensions, Request, Response, Status};
 
-use crate::codec::{self, Asked, Lent, Owned};
+use crate::codec::{self, BorrowedMessage, OwnedMessage, RequestMessage};
 use crate::interceptor::CallType;
 use crate::message::Message;
-use crate::outbound::{self, Given};
+use crate::outbound::{self, OutboundMessages};
 use crate::status::to_tonic;
 use crate::streaming::Streaming;
 #[cfg(feature = "web")]
@@ -112,18 +112,18 @@ impl Channel {
         if let Some(client) = &self.web {
             return Box::pin(web_channel::unary(client, method, request, options)).await;
         }
-        let (metadata, message) = (request.metadata().as_ref(), Asked(&request));
-        let mut reply = match self.engine.unary(method, metadata, &message, options).await {
-            Ok(reply) => reply,
+        let (metadata, message) = (request.metadata().as_ref(), RequestMessage(&request));
+        let mut response = match self.engine.unary(method, metadata, &message, options).await {
+            Ok(response) => response,
             Err(status) => return Err(to_tonic(status)),
         };
         // Responses are large: creating it here avoids moving it from future to future.
-        match codec::decode_only(reply.message()) {
+        match codec::decode_only(response.message()) {
             Ok(message) => {
-                let metadata = MetadataMap::from_headers(reply.finish());
+                let metadata = MetadataMap::from_headers(response.finish());
                 Ok(Response::from_parts(metadata, message, Extensions::default()))
             }
-            Err(status) => Err(to_tonic(reply.fail(status, &self.engine, method))),
+            Err(status) => Err(to_tonic(response.fail(status, &self.engine, method))),
         }
     }
 
@@ -146,9 +146,9 @@ impl Channel {
         Res: Message,
     {
         let (metadata, _, source) = request.into_parts();
-        let (requests, kind) = (Requests(Given::new(source)), CallType::ClientStreaming);
-        let (begun, head) = self.exchange(method, &metadata, requests, kind, options).await?;
-        let (message, metadata) = begun.only_response(head).await?;
+        let (requests, kind) = (Requests(OutboundMessages::new(source)), CallType::ClientStreaming);
+        let (call, headers) = self.exchange(method, &metadata, requests, kind, options).await?;
+        let (message, metadata) = call.only_response(headers).await?;
         Ok(Response::from_parts(MetadataMap::from_headers(metadata), message, Extensions::default()))
     }
 
@@ -166,7 +166,7 @@ impl Channel {
         options: &CallOptions,
     ) -> Result<Response<Streaming<Res>>, Status> {
         let (metadata, _, message) = request.into_parts();
-        let requests = Requests(Given::new(Once(Some(message))));
+        let requests = Requests(OutboundMessages::new(Once(Some(message))));
         self.responses(method, &metadata, requests, CallType::ServerStreaming, options).await
     }
 
@@ -190,7 +190,7 @@ impl Channel {
         Res: Message,
     {
         let (metadata, _, source) = request.into_parts();
-        let requests = Requests(Given::new(source));
+        let requests = Requests(OutboundMessages::new(source));
         self.responses(method, &metadata, requests, CallType::BidiStreaming, options).await
     }
 
@@ -207,9 +207,9 @@ impl Channel {
         S::Item: Message,
         Res: Message,
     {
-        let (begun, metadata) = self.exchange(method, metadata, requests, kind, options).await?;
+        let (call, metadata) = self.exchange(method, metadata, requests, kind, options).await?;
         let metadata = MetadataMap::from_headers(metadata);
-        Ok(Response::from_parts(metadata, begun.into_responses(), Extensions::default()))
+        Ok(Response::from_parts(metadata, call.into_responses(), Extensions::default()))
     }
 
     /// Starts a call that is not unary and waits for the response headers; returns their metadata.
@@ -220,45 +220,45 @@ impl Channel {
         requests: R,
         kind: CallType,
         options: &CallOptions,
-    ) -> Result<(Begun<R>, http::HeaderMap), Status> {
+    ) -> Result<(StartedCall<R>, http::HeaderMap), Status> {
         #[cfg(feature = "web")]
         if let Some(client) = &self.web {
             let stream = web_channel::stream(client, method, metadata, requests, kind, options);
             let (metadata, responses) = Box::pin(stream).await?;
-            return Ok((Begun::Web(responses), metadata));
+            return Ok((StartedCall::Web(responses), metadata));
         }
         // gRPC treats all call types alike.
         let _ = kind;
-        let begun = self.engine.stream(method, metadata.as_ref(), requests, options).await;
-        begun.map(|(exchange, metadata)| (Begun::Grpc(exchange), metadata)).map_err(to_tonic)
+        let call = self.engine.stream(method, metadata.as_ref(), requests, options).await;
+        call.map(|(exchange, metadata)| (StartedCall::Grpc(exchange), metadata)).map_err(to_tonic)
     }
 }
 
 /// A call in progress that is not unary.
 #[cfg_attr(feature = "web", expect(clippy::large_enum_variant, reason = "gRPC's calls need no box for it"))]
-pub(crate) enum Begun<R> {
+pub(crate) enum StartedCall<R> {
     Grpc(Exchange<R>),
     #[cfg(feature = "web")]
     Web(Box<thalweg_web::client::Responses>),
 }
 
-impl<R: Source + Send + 'static> Begun<R> {
-    /// Returns the only response and the metadata of headers and trailers; `head` is the metadata of the headers.
+impl<R: Source + Send + 'static> StartedCall<R> {
+    /// Returns the only response and the metadata of headers and trailers; `headers` is the metadata of the headers.
     pub(crate) async fn only_response<Res: Message>(
         self,
-        mut head: http::HeaderMap,
+        mut headers: http::HeaderMap,
     ) -> Result<(Res, http::HeaderMap), Status> {
         let outcome = match self {
             Self::Grpc(exchange) => {
-                exchange.only_response(codec::decode).await.map_err(|status| status.behind(&head))
+                exchange.only_response(codec::decode).await.map_err(|status| status.behind(&headers))
             }
             #[cfg(feature = "web")]
-            Self::Web(responses) => web_channel::only_response(responses, &head).await,
+            Self::Web(responses) => web_channel::only_response(responses, &headers).await,
         };
         match outcome {
             Ok((message, trailers)) => {
-                head.extend(trailers);
-                Ok((message, head))
+                headers.extend(trailers);
+                Ok((message, headers))
             }
             Err(status) => Err(to_tonic(status)),
         }
@@ -281,30 +281,30 @@ impl fmt::Debug for Channel {
 }
 
 /// A client's requests as an engine source. They never fail.
-struct Requests<S: Stream>(Given<S, outbound::Requests<S::Item>>);
+struct Requests<S: Stream>(OutboundMessages<S, outbound::Requests<S::Item>>);
 
 impl<S: Stream<Item: Message>> Stream for Requests<S> {
-    type Item = Result<Owned<S::Item>, engine::Status>;
+    type Item = Result<OwnedMessage<S::Item>, engine::Status>;
 
     #[inline]
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        Pin::new(&mut self.0).poll_next(cx).map(|item| item.map(|message| Ok(Owned(message))))
+        Pin::new(&mut self.0).poll_next(cx).map(|item| item.map(|message| Ok(OwnedMessage(message))))
     }
 }
 
 impl<S: Stream<Item: Message>> Source for Requests<S> {
-    type Message = Owned<S::Item>;
+    type Message = OwnedMessage<S::Item>;
 
     fn poll_fill(&mut self, cx: &mut Context<'_>, pack: &mut Pack) -> Poll<Result<(), engine::Status>> {
         let stream = match &mut self.0 {
-            Given::Stream(stream) => stream,
-            Given::Lending(lending) => return lending.poll_fill(cx, pack),
+            OutboundMessages::Stream(stream) => stream,
+            OutboundMessages::Lending(lending) => return lending.poll_fill(cx, pack),
         };
         while !pack.is_full() {
             match stream.as_mut().poll_next(cx) {
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(None) => return Poll::Ready(Ok(())),
-                Poll::Ready(Some(message)) => pack.push(&Lent(&message)),
+                Poll::Ready(Some(message)) => pack.push(&BorrowedMessage(&message)),
             };
         }
         Poll::Pending

@@ -5,7 +5,8 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use thalweg_engine::{
-    self as engine, Backoff, CallOptions, ChannelConfig, ConnectError, ConnectStep, Encoding, Keepalive, Lanes,
+    self as engine, Backoff, CallOptions, ChannelConfig, ConnectError, ConnectStep, Encoding, Keepalive,
+    Lanes,
 };
 use tokio::io::{AsyncRead, AsyncWrite};
 

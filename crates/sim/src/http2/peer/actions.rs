@@ -157,8 +157,10 @@ impl Peer {
     pub(in crate::http2) fn open_probe(&mut self, scene: &mut Scene<'_>) -> u32 {
         self.probing = true;
         let headers = request_headers();
-        let stream =
-            self.connection.open(Tag(7), Block { fixed: None, extra: &headers }, false).expect("a free stream");
+        let stream = self
+            .connection
+            .open(Tag(7), Block { fixed: None, extra: &headers }, false)
+            .expect("a free stream");
         scene.ledger.open(stream.get(), false);
         self.account_sent_headers(stream.get(), &headers, false, scene);
         stream.get()
