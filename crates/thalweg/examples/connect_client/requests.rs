@@ -19,9 +19,9 @@ pub(crate) struct Requests {
     unsent: Arc<AtomicUsize>,
     delay: Duration,
     sleep: Option<Pin<Box<Sleep>>>,
-    /// In full duplex, a turn is needed for each request and for the end.
-    turns: Option<mpsc::UnboundedReceiver<()>>,
-    has_turn: bool,
+    /// In full duplex, a permit is needed for each request and for the end.
+    permits: Option<mpsc::UnboundedReceiver<()>>,
+    has_permit: bool,
     /// The call is to be cancelled instead of ending its requests.
     stays_open: bool,
     /// Notified when all requests are sent.
@@ -33,7 +33,7 @@ pub(crate) struct Progress {
     pub(crate) unsent: Arc<AtomicUsize>,
     pub(crate) all_sent: oneshot::Receiver<()>,
     /// In full duplex, lets the next request go.
-    pub(crate) turns: Option<mpsc::UnboundedSender<()>>,
+    pub(crate) permits: Option<mpsc::UnboundedSender<()>>,
 }
 
 impl Requests {
@@ -44,20 +44,20 @@ impl Requests {
         stays_open: bool,
     ) -> (Requests, Progress) {
         let (all_sent, is_all_sent) = oneshot::channel();
-        let (turn, turns) = mpsc::unbounded_channel();
+        let (permit_sender, permits) = mpsc::unbounded_channel();
         let unsent = Arc::new(AtomicUsize::new(left.len()));
         let progress = Progress {
             unsent: Arc::clone(&unsent),
             all_sent: is_all_sent,
-            turns: is_full_duplex.then_some(turn),
+            permits: is_full_duplex.then_some(permit_sender),
         };
         let requests = Requests {
             left: left.into(),
             unsent,
             delay,
             sleep: None,
-            turns: is_full_duplex.then_some(turns),
-            has_turn: false,
+            permits: is_full_duplex.then_some(permits),
+            has_permit: false,
             stays_open,
             all_sent: Some(all_sent),
         };
@@ -76,12 +76,12 @@ impl Stream for Requests {
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Raw>> {
         let this = self.get_mut();
-        if let Some(turns) = &mut this.turns
-            && !this.has_turn
+        if let Some(permits) = &mut this.permits
+            && !this.has_permit
         {
-            // Once the sender of turns is dropped, the remaining requests need none.
-            ready!(turns.poll_recv(cx));
-            this.has_turn = true;
+            // Once the sender of permits is dropped, the remaining requests need none.
+            ready!(permits.poll_recv(cx));
+            this.has_permit = true;
         }
         if this.left.is_empty() {
             if let Some(all_sent) = this.all_sent.take() {
@@ -94,7 +94,7 @@ impl Stream for Requests {
             ready!(this.sleep.get_or_insert_with(|| Box::pin(sleep(delay))).as_mut().poll(cx));
             this.sleep = None;
         }
-        this.has_turn = false;
+        this.has_permit = false;
         let next = this.left.pop_front();
         this.unsent.store(this.left.len(), Ordering::Relaxed);
         Poll::Ready(next)
