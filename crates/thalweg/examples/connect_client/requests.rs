@@ -14,7 +14,7 @@ use tokio::time::{Sleep, sleep};
 
 /// Requests in order.
 pub(crate) struct Requests {
-    left: VecDeque<Raw>,
+    remaining: VecDeque<Raw>,
     /// Number of requests left, shared with `Progress`.
     unsent: Arc<AtomicUsize>,
     delay: Duration,
@@ -38,21 +38,21 @@ pub(crate) struct Progress {
 
 impl Requests {
     pub(crate) fn new(
-        left: Vec<Raw>,
+        remaining: Vec<Raw>,
         delay: Duration,
         is_full_duplex: bool,
         stays_open: bool,
     ) -> (Requests, Progress) {
         let (all_sent, is_all_sent) = oneshot::channel();
         let (permit_sender, permits) = mpsc::unbounded_channel();
-        let unsent = Arc::new(AtomicUsize::new(left.len()));
+        let unsent = Arc::new(AtomicUsize::new(remaining.len()));
         let progress = Progress {
             unsent: Arc::clone(&unsent),
             all_sent: is_all_sent,
             permits: is_full_duplex.then_some(permit_sender),
         };
         let requests = Requests {
-            left: left.into(),
+            remaining: remaining.into(),
             unsent,
             delay,
             sleep: None,
@@ -67,7 +67,7 @@ impl Requests {
     /// Returns the request of a call with exactly one.
     pub(crate) fn only(mut self) -> Raw {
         self.unsent.store(0, Ordering::Relaxed);
-        self.left.pop_front().unwrap_or(Raw(Bytes::new()))
+        self.remaining.pop_front().unwrap_or(Raw(Bytes::new()))
     }
 }
 
@@ -83,7 +83,7 @@ impl Stream for Requests {
             ready!(permits.poll_recv(cx));
             this.has_permit = true;
         }
-        if this.left.is_empty() {
+        if this.remaining.is_empty() {
             if let Some(all_sent) = this.all_sent.take() {
                 let _ = all_sent.send(());
             }
@@ -95,8 +95,8 @@ impl Stream for Requests {
             this.sleep = None;
         }
         this.has_permit = false;
-        let next = this.left.pop_front();
-        this.unsent.store(this.left.len(), Ordering::Relaxed);
+        let next = this.remaining.pop_front();
+        this.unsent.store(this.remaining.len(), Ordering::Relaxed);
         Poll::Ready(next)
     }
 }

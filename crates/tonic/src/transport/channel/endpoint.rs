@@ -46,7 +46,7 @@ pub struct Endpoint {
     #[cfg(feature = "_tls-any")]
     tls: Option<thalweg_engine::tls::ClientTlsConfig>,
     tcp: TcpOptions,
-    limits: Limits,
+    limits_are_stored: Limits,
     http2: Http2Options,
     keep_alive_interval: Option<Duration>,
     keep_alive_timeout: Option<Duration>,
@@ -88,7 +88,7 @@ impl Endpoint {
             #[cfg(feature = "_tls-any")]
             tls: None,
             tcp: TcpOptions::default(),
-            limits: Limits::default(),
+            limits_are_stored: Limits::default(),
             http2: Http2Options::default(),
             keep_alive_interval: None,
             keep_alive_timeout: None,
@@ -147,7 +147,7 @@ impl Endpoint {
     /// CANCELLED. Unlike [`Request::set_timeout`](crate::Request::set_timeout), it is not sent to the server. If both
     /// are set, the shorter applies.
     pub fn timeout(mut self, dur: Duration) -> Self {
-        self.limits.timeout = Some(dur);
+        self.limits_are_stored.timeout = Some(dur);
         self
     }
 
@@ -180,13 +180,13 @@ impl Endpoint {
 
     /// Sets how many calls may wait for response headers at a time; others are queued. Unlimited by default.
     pub fn concurrency_limit(mut self, limit: usize) -> Self {
-        self.limits.concurrency = Some(limit);
+        self.limits_are_stored.concurrency = Some(limit);
         self
     }
 
     /// Sets how many calls may start per `duration`; others are queued. Unlimited by default.
     pub fn rate_limit(mut self, limit: u64, duration: Duration) -> Self {
-        self.limits.rate = Some((limit, duration));
+        self.limits_are_stored.rate = Some((limit, duration));
         self
     }
 
@@ -208,7 +208,7 @@ impl Endpoint {
     /// Sets how many calls may be queued under [`concurrency_limit`](Self::concurrency_limit) or
     /// [`rate_limit`](Self::rate_limit); 1,024 by default. Without these limits, no call is queued.
     pub fn buffer_size(mut self, sz: impl Into<Option<usize>>) -> Self {
-        self.limits.buffer = sz.into();
+        self.limits_are_stored.buffer = sz.into();
         self
     }
 
@@ -385,8 +385,8 @@ impl Endpoint {
         self.socket.as_ref().map_or_else(|| self.uri.to_string(), |path| format!("unix:{path}"))
     }
 
-    pub(super) fn limits(&self) -> &Limits {
-        &self.limits
+    pub(super) fn limits_are_stored(&self) -> &Limits {
+        &self.limits_are_stored
     }
 
     pub(super) fn shared_executor(&self) -> &SharedExecutor {
@@ -513,12 +513,12 @@ mod tests {
     #[test]
     fn targets_and_authorities_follow_from_uris() {
         let check = |uri: &'static str, expected: Result<(&str, &str), &str>| {
-            let found = Endpoint::from_static(uri).config();
-            match (found, expected) {
-                (Ok((target, config)), Ok((wanted, authority))) => {
+            let actual = Endpoint::from_static(uri).config();
+            match (actual, expected) {
+                (Ok((target, config)), Ok((expected_target, authority))) => {
                     assert_eq!(
                         (target.as_str(), config.authority.as_deref()),
-                        (wanted, Some(authority)),
+                        (expected_target, Some(authority)),
                         "{uri}"
                     );
                 }
@@ -526,7 +526,7 @@ mod tests {
                     let source = error.source().unwrap().to_string();
                     assert!(source.contains(part), "{uri}: {source}");
                 }
-                (found, expected) => panic!("{uri}: {found:?}, not {expected:?}"),
+                (actual, expected) => panic!("{uri}: {actual:?}, not {expected:?}"),
             }
         };
         check("http://example.com", Ok(("dns:///example.com:80", "example.com")));
@@ -551,7 +551,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_become_endpoints() {
+    fn valid_texts_become_endpoints() {
         let check = |text: &'static str, expected: Result<&str, &str>| {
             let endpoints = [
                 Endpoint::from_shared(text),
@@ -583,7 +583,7 @@ mod tests {
     }
 
     #[test]
-    fn origins_name_the_server_alone() {
+    fn origin_without_path_is_accepted() {
         let endpoint =
             Endpoint::from_static("http://proxy:1").origin(Uri::from_static("http://shop.example"));
         let (target, config) = endpoint.config().unwrap();
@@ -593,7 +593,7 @@ mod tests {
     }
 
     #[test]
-    fn user_agents() {
+    fn user_agent_is_validated() {
         let endpoint = || Endpoint::from_static("http://a:1");
         assert_eq!(config(&endpoint()).user_agent, "");
         assert_eq!(config(&endpoint().user_agent("shop/1").unwrap()).user_agent, "shop/1");
@@ -604,7 +604,7 @@ mod tests {
     }
 
     #[test]
-    fn times() {
+    fn timeouts_and_keepalive_reach_the_engine() {
         let endpoint = || Endpoint::from_static("http://a:1");
         let seconds = Duration::from_secs;
         let unset = config(&endpoint());
@@ -617,22 +617,25 @@ mod tests {
         assert_eq!((config(&set).connect_timeout, set.get_connect_timeout()), (seconds(3), Some(seconds(3))));
         // It is local to this side, so it is not the engine's deadline, which is sent.
         let timed = endpoint().timeout(seconds(5));
-        assert_eq!((config(&timed).call_options.timeout, timed.limits().timeout), (None, Some(seconds(5))));
-        let asks = endpoint().http2_keep_alive_interval(seconds(30));
-        assert_eq!(config(&asks).keepalive, Some(Keepalive::every(seconds(30))));
-        let asks = asks.keep_alive_timeout(seconds(7)).keep_alive_while_idle(true);
+        assert_eq!(
+            (config(&timed).call_options.timeout, timed.limits_are_stored().timeout),
+            (None, Some(seconds(5)))
+        );
+        let with_keepalive = endpoint().http2_keep_alive_interval(seconds(30));
+        assert_eq!(config(&with_keepalive).keepalive, Some(Keepalive::every(seconds(30))));
+        let with_keepalive = with_keepalive.keep_alive_timeout(seconds(7)).keep_alive_while_idle(true);
         let expected = Keepalive::every(seconds(30)).timeout(seconds(7)).without_calls(true);
-        assert_eq!(config(&asks).keepalive, Some(expected));
-        let never = endpoint().keep_alive_timeout(seconds(7)).keep_alive_while_idle(true);
-        assert_eq!(config(&never).keepalive, None);
+        assert_eq!(config(&with_keepalive).keepalive, Some(expected));
+        let without_interval = endpoint().keep_alive_timeout(seconds(7)).keep_alive_while_idle(true);
+        assert_eq!(config(&without_interval).keepalive, None);
     }
 
     #[test]
-    fn each_setting_of_http2_goes_to_its_own() {
+    fn http2_settings_reach_the_engine() {
         let check = |endpoint: Endpoint, expected: fn(&mut thalweg_engine::http2::Config)| {
-            let mut wanted = ChannelConfig::default().http2;
-            expected(&mut wanted);
-            assert_eq!(format!("{:?}", config(&endpoint).http2), format!("{wanted:?}"));
+            let mut expected_target = ChannelConfig::default().http2;
+            expected(&mut expected_target);
+            assert_eq!(format!("{:?}", config(&endpoint).http2), format!("{expected_target:?}"));
         };
         let endpoint = || Endpoint::from_static("http://a:1");
         check(endpoint().http2_adaptive_window(true), |_| {});
@@ -644,12 +647,16 @@ mod tests {
         check(endpoint().http2_header_table_size(99), |http2| http2.header_table_size = 99);
         check(endpoint().http2_max_header_list_size(99), |http2| http2.max_header_list_size = 99);
         check(endpoint().max_frame_size(99_000), |http2| http2.max_frame_size = 99_000);
-        check(endpoint().http2_max_local_error_reset_streams(7), |http2| http2.limits.glitches = 70);
-        check(endpoint().http2_max_local_error_reset_streams(None), |http2| http2.limits.glitches = u32::MAX);
+        check(endpoint().http2_max_local_error_reset_streams(7), |http2| {
+            http2.limits_are_stored.glitches = 70
+        });
+        check(endpoint().http2_max_local_error_reset_streams(None), |http2| {
+            http2.limits_are_stored.glitches = u32::MAX
+        });
     }
 
     #[test]
-    fn options_of_sockets_go_to_the_engine() {
+    fn socket_options_reach_the_engine() {
         let unset = Endpoint::from_static("http://a:1");
         assert!(unset.get_tcp_nodelay());
         assert_eq!(config(&unset).tcp, TcpOptions::default());
@@ -670,12 +677,18 @@ mod tests {
     }
 
     #[test]
-    fn limits() {
+    fn limits_are_stored() {
         let set =
             Endpoint::from_static("http://a:1").concurrency_limit(2).rate_limit(3, Duration::from_secs(4));
         let set = set.buffer_size(5);
-        let limits = set.limits();
-        assert_eq!((limits.concurrency, limits.rate), (Some(2), Some((3, Duration::from_secs(4)))));
-        assert_eq!((limits.buffer, set.buffer_size(None).limits().buffer), (Some(5), None));
+        let limits_are_stored = set.limits_are_stored();
+        assert_eq!(
+            (limits_are_stored.concurrency, limits_are_stored.rate),
+            (Some(2), Some((3, Duration::from_secs(4))))
+        );
+        assert_eq!(
+            (limits_are_stored.buffer, set.buffer_size(None).limits_are_stored().buffer),
+            (Some(5), None)
+        );
     }
 }
