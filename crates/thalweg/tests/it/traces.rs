@@ -401,11 +401,11 @@ async fn retry_has_its_own_span() {
     peer.headers(second.stream, false, HEAD).message(second.stream, false, b"abc");
     peer.headers(second.stream, true, OK).send().await;
     soon(unary).await.expect("no panic").expect("a response");
-    let spans = spans.ended().await;
+    let ended_spans = spans.ended().await;
     let sent_by = |headers: &str| {
         let (trace, span) = traceparent(headers);
         let has_id = |ended: &&SpanData| ended.span_context.span_id().to_string() == span;
-        let ended = spans.iter().find(has_id).expect("its span");
+        let ended = ended_spans.iter().find(has_id).expect("its span");
         assert_eq!(ended.span_context.trace_id().to_string(), trace);
         ended.name.clone()
     };

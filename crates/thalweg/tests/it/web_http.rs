@@ -37,7 +37,7 @@ impl tower_service::Service<Request<Body>> for Fallback {
 }
 
 /// Returns a server's response to a request: the headers that `names` lists, and `+ body` if there is a body.
-async fn response(web: Web, fields: &[(&str, &str)], names: &[&str]) -> String {
+async fn response_lines(web: Web, fields: &[(&str, &str)], names: &[&str]) -> String {
     let (near, far) = duplex(PIPE);
     let server = Server::builder().add_service(Echo::default()).web(web);
     tokio::spawn(server.serve_connection(far));

@@ -89,7 +89,7 @@ const TRAILING: RequestForm =
 const MESSAGE_FORMS: [RequestForm; 4] =
     [RequestForm::Body("POST"), RequestForm::Body("PUT"), RequestForm::Body("PATCH"), RequestForm::Query];
 const ALL: [RequestForm; 6] =
-    [MESSAGE_FORMS[0], BODY_FORMS[1], BODY_FORMS[2], RequestForm::Query, SIMPLE, RequestForm::Info];
+    [MESSAGE_FORMS[0], MESSAGE_FORMS[1], MESSAGE_FORMS[2], RequestForm::Query, SIMPLE, RequestForm::Info];
 
 /// The suite's groups: calls, and the requests made by each of them.
 const SUITE: [(&[RequestForm], &[&str]); 4] = [

@@ -46,7 +46,7 @@ pub struct Endpoint {
     #[cfg(feature = "_tls-any")]
     tls: Option<thalweg_engine::tls::ClientTlsConfig>,
     tcp: TcpOptions,
-    limits_are_stored: Limits,
+    limits: Limits,
     http2: Http2Options,
     keep_alive_interval: Option<Duration>,
     keep_alive_timeout: Option<Duration>,
@@ -88,7 +88,7 @@ impl Endpoint {
             #[cfg(feature = "_tls-any")]
             tls: None,
             tcp: TcpOptions::default(),
-            limits_are_stored: Limits::default(),
+            limits: Limits::default(),
             http2: Http2Options::default(),
             keep_alive_interval: None,
             keep_alive_timeout: None,
@@ -147,7 +147,7 @@ impl Endpoint {
     /// CANCELLED. Unlike [`Request::set_timeout`](crate::Request::set_timeout), it is not sent to the server. If both
     /// are set, the shorter applies.
     pub fn timeout(mut self, dur: Duration) -> Self {
-        self.limits_are_stored.timeout = Some(dur);
+        self.limits.timeout = Some(dur);
         self
     }
 
@@ -180,13 +180,13 @@ impl Endpoint {
 
     /// Sets how many calls may wait for response headers at a time; others are queued. Unlimited by default.
     pub fn concurrency_limit(mut self, limit: usize) -> Self {
-        self.limits_are_stored.concurrency = Some(limit);
+        self.limits.concurrency = Some(limit);
         self
     }
 
     /// Sets how many calls may start per `duration`; others are queued. Unlimited by default.
     pub fn rate_limit(mut self, limit: u64, duration: Duration) -> Self {
-        self.limits_are_stored.rate = Some((limit, duration));
+        self.limits.rate = Some((limit, duration));
         self
     }
 
@@ -208,7 +208,7 @@ impl Endpoint {
     /// Sets how many calls may be queued under [`concurrency_limit`](Self::concurrency_limit) or
     /// [`rate_limit`](Self::rate_limit); 1,024 by default. Without these limits, no call is queued.
     pub fn buffer_size(mut self, sz: impl Into<Option<usize>>) -> Self {
-        self.limits_are_stored.buffer = sz.into();
+        self.limits.buffer = sz.into();
         self
     }
 
@@ -385,8 +385,8 @@ impl Endpoint {
         self.socket.as_ref().map_or_else(|| self.uri.to_string(), |path| format!("unix:{path}"))
     }
 
-    pub(super) fn limits_are_stored(&self) -> &Limits {
-        &self.limits_are_stored
+    pub(super) fn limits(&self) -> &Limits {
+        &self.limits
     }
 
     pub(super) fn shared_executor(&self) -> &SharedExecutor {
@@ -617,10 +617,7 @@ mod tests {
         assert_eq!((config(&set).connect_timeout, set.get_connect_timeout()), (seconds(3), Some(seconds(3))));
         // It is local to this side, so it is not the engine's deadline, which is sent.
         let timed = endpoint().timeout(seconds(5));
-        assert_eq!(
-            (config(&timed).call_options.timeout, timed.limits_are_stored().timeout),
-            (None, Some(seconds(5)))
-        );
+        assert_eq!((config(&timed).call_options.timeout, timed.limits().timeout), (None, Some(seconds(5))));
         let with_keepalive = endpoint().http2_keep_alive_interval(seconds(30));
         assert_eq!(config(&with_keepalive).keepalive, Some(Keepalive::every(seconds(30))));
         let with_keepalive = with_keepalive.keep_alive_timeout(seconds(7)).keep_alive_while_idle(true);
@@ -647,12 +644,8 @@ mod tests {
         check(endpoint().http2_header_table_size(99), |http2| http2.header_table_size = 99);
         check(endpoint().http2_max_header_list_size(99), |http2| http2.max_header_list_size = 99);
         check(endpoint().max_frame_size(99_000), |http2| http2.max_frame_size = 99_000);
-        check(endpoint().http2_max_local_error_reset_streams(7), |http2| {
-            http2.limits_are_stored.glitches = 70
-        });
-        check(endpoint().http2_max_local_error_reset_streams(None), |http2| {
-            http2.limits_are_stored.glitches = u32::MAX
-        });
+        check(endpoint().http2_max_local_error_reset_streams(7), |http2| http2.limits.glitches = 70);
+        check(endpoint().http2_max_local_error_reset_streams(None), |http2| http2.limits.glitches = u32::MAX);
     }
 
     #[test]
@@ -681,14 +674,8 @@ mod tests {
         let set =
             Endpoint::from_static("http://a:1").concurrency_limit(2).rate_limit(3, Duration::from_secs(4));
         let set = set.buffer_size(5);
-        let limits_are_stored = set.limits_are_stored();
-        assert_eq!(
-            (limits_are_stored.concurrency, limits_are_stored.rate),
-            (Some(2), Some((3, Duration::from_secs(4))))
-        );
-        assert_eq!(
-            (limits_are_stored.buffer, set.buffer_size(None).limits_are_stored().buffer),
-            (Some(5), None)
-        );
+        let limits = set.limits();
+        assert_eq!((limits.concurrency, limits.rate), (Some(2), Some((3, Duration::from_secs(4)))));
+        assert_eq!((limits.buffer, set.buffer_size(None).limits().buffer), (Some(5), None));
     }
 }
