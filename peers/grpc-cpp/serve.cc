@@ -56,13 +56,13 @@ std::string WithPort(const std::string& address, int port) {
 }
 
 // Blocks the signals before gRPC starts its threads, so that none of them handles them.
-sigset_t BlockEndingSignals() {
-  sigset_t ending;
-  sigemptyset(&ending);
-  sigaddset(&ending, SIGTERM);
-  sigaddset(&ending, SIGINT);
-  pthread_sigmask(SIG_BLOCK, &ending, nullptr);
-  return ending;
+sigset_t BlockStopSignals() {
+  sigset_t stop_signals;
+  sigemptyset(&stop_signals);
+  sigaddset(&stop_signals, SIGTERM);
+  sigaddset(&stop_signals, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &stop_signals, nullptr);
+  return stop_signals;
 }
 
 void CheckAddress(const std::string& address) {
@@ -103,7 +103,7 @@ ServeOptions ParseServe(Flags flags) {
 }
 
 int Serve(const ServeOptions& options) {
-  const sigset_t ending = BlockEndingSignals();
+  const sigset_t stop_signals = BlockStopSignals();
   const LastLog log;
   // Never destroyed: their threads run until the process ends.
   Service* const service = MakeService(options).release();
@@ -131,7 +131,7 @@ int Serve(const ServeOptions& options) {
   std::fflush(stdout);
 
   int signal_number = 0;
-  sigwait(&ending, &signal_number);
+  sigwait(&stop_signals, &signal_number);
   server->Shutdown(std::chrono::system_clock::now() + kGrace);
   for (const std::string& address : options.listen) {
     if (IsUnixPath(address)) unlink(address.c_str() + kUnix.size());

@@ -32,15 +32,15 @@ func main() {
 	}
 }
 
-func run(words []string) error {
-	if len(words) == 0 {
+func run(args []string) error {
+	if len(args) == 0 {
 		return misuse{errors.New("no command was given: version, variants, settings, serve or load")}
 	}
-	command, words := words[0], words[1:]
+	command, args := args[0], args[1:]
 	switch command {
 	case "version", "variants", "settings":
-		if len(words) > 0 {
-			return misuse{fmt.Errorf("%s: unexpected argument `%s`", command, words[0])}
+		if len(args) > 0 {
+			return misuse{fmt.Errorf("%s: unexpected argument `%s`", command, args[0])}
 		}
 		switch command {
 		case "version":
@@ -48,13 +48,13 @@ func run(words []string) error {
 		case "variants":
 			fmt.Println("server\nclient")
 		default:
-			printTold()
+			printStackSettings()
 		}
 		return nil
 	case "serve":
-		return serve(words)
+		return serve(args)
 	case "load":
-		return load(words)
+		return load(args)
 	case "help", "--help", "-h":
 		return flag.ErrHelp
 	default:

@@ -16,8 +16,8 @@ int Run(const std::string& command, Flags flags) {
   if (command == "load") return RunLoad(ParseQtLoad(std::move(flags)));
   if (command == "serve") throw Misuse("`serve` is not supported: Qt GRPC has no server");
   const bool takes_none = command == "version" || command == "variants" || command == "settings";
-  if (const auto word = flags.Next(); word && takes_none) {
-    throw Misuse("unexpected argument `" + *word + "`; " + command + " takes no flags");
+  if (const auto arg = flags.Next(); arg && takes_none) {
+    throw Misuse("unexpected argument `" + *arg + "`; " + command + " takes no flags");
   }
   if (command == "version") {
     std::printf("Qt GRPC %s\n", QTGRPC_VERSION_STR);

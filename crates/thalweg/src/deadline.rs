@@ -53,7 +53,7 @@ impl Deadline {
     pub fn check(self) -> Result<Duration, Status> {
         match self.remaining() {
             Duration::ZERO => Err(Status::deadline_exceeded("deadline exceeded")),
-            left => Ok(left),
+            remaining => Ok(remaining),
         }
     }
 }

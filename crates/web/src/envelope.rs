@@ -455,9 +455,9 @@ mod tests {
             }
             let mut cuts: Vec<usize> = (0..4).map(|_| seeded.below(wire.len() + 1)).collect();
             cuts.sort_unstable();
-            let whole = read(&mut EnvelopeReader::new(END, Encoding::Gzip, 100), &wire, &[]);
+            let uncut = read(&mut EnvelopeReader::new(END, Encoding::Gzip, 100), &wire, &[]);
             let cut = read(&mut EnvelopeReader::new(END, Encoding::Gzip, 100), &wire, &cuts);
-            assert_eq!(whole.map_err(|status| status.code()), cut.map_err(|status| status.code()));
+            assert_eq!(uncut.map_err(|status| status.code()), cut.map_err(|status| status.code()));
         }
     }
 }

@@ -287,7 +287,7 @@ impl Shared {
     ///
     /// # Errors
     /// The request, if it is neither.
-    #[expect(clippy::result_large_err, reason = "the Err variant is a request that is not a call")]
+    #[expect(clippy::result_large_err, reason = "the `Err` is a request that is not a call")]
     fn try_respond(&self, request: Request<Body>) -> Result<ResponseFuture, Request<Body>> {
         match self.classify(&head_of(&request)) {
             RequestKind::GrpcWeb(method) => {

@@ -20,7 +20,9 @@ use tonic::transport::{Identity, Server, ServerTlsConfig};
 
 use crate::address::Address;
 use crate::proto::benchmark_service_server::BenchmarkServiceServer;
-use crate::told::{CONNECTION_WINDOW, FRAME_SIZE_MAX, MESSAGE_SIZE_MAX, STREAM_WINDOW, TCP_NODELAY};
+use crate::stack_settings::{
+    CONNECTION_WINDOW, FRAME_SIZE_MAX, MESSAGE_SIZE_MAX, STREAM_WINDOW, TCP_NODELAY,
+};
 use crate::{Failure, runtime};
 use listener::Listener;
 use service::Benchmark;

@@ -109,9 +109,9 @@ async fn subject() -> (Running, Channel) {
 }
 
 /// Polls until the condition holds, because the other end is notified a moment later.
-async fn wait_until(what: &str, holds: impl AsyncFn() -> bool) {
+async fn wait_until(what: &str, is_reached: impl AsyncFn() -> bool) {
     let waiting = async {
-        while !holds().await {
+        while !is_reached().await {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     };

@@ -88,12 +88,12 @@ impl AnyMessage {
     pub fn into_message<M: Message>(self) -> Result<M, Status> {
         if self.downcast_ref::<M>().is_none() {
             return codec::decode(Payload::Owned(self.to_bytes())).map_err(|error| {
-                let (put, wanted, error) = (self.type_name(), type_name::<M>(), error.message());
-                Status::internal(format!("an interceptor replaced {wanted} by {put}: {error}"))
+                let (actual, expected, error) = (self.type_name(), type_name::<M>(), error.message());
+                Status::internal(format!("an interceptor replaced {actual} by {expected}: {error}"))
             });
         }
         let message: Box<dyn Any> = self.0;
-        Ok(*message.downcast().expect("checked above"))
+        Ok(*message.downcast().expect("its type was checked"))
     }
 }
 

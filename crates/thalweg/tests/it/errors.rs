@@ -65,7 +65,7 @@ async fn call(channel: &Channel, message: &str, options: &CallOptions) -> Result
 }
 
 #[tokio::test]
-async fn nobody_listens() {
+async fn refused_connection_is_named() {
     let target = nowhere().await;
     let channel = lazy(&target);
     let status = echo(&channel, raw("x")).await.expect_err("nobody is there");
@@ -90,7 +90,7 @@ async fn nobody_listens() {
 }
 
 #[tokio::test]
-async fn a_name_that_nobody_has() {
+async fn unknown_host_is_named() {
     let target = "thalweg.invalid:50051";
     let status = echo(&lazy(target), raw("x")).await.expect_err("RFC 6761: it has no address");
     check(
@@ -102,7 +102,7 @@ async fn a_name_that_nobody_has() {
 }
 
 #[tokio::test]
-async fn a_listener_that_says_nothing() {
+async fn silent_listener_times_out() {
     let check_silent = async |tls: Option<ClientTlsConfig>, shakes_hands: Option<Identity>, missing: &str| {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let target = listener.local_addr().expect("an address").to_string();
@@ -143,7 +143,7 @@ async fn a_listener_that_says_nothing() {
 
 /// Like a firewall that drops packets silently.
 #[tokio::test(start_paused = true)]
-async fn nobody_accepts() {
+async fn unaccepted_connection_times_out() {
     let builder = Channel::builder("memory:1");
     let channel = builder.connector(std::future::pending::<std::io::Result<tokio::io::DuplexStream>>);
     let channel = channel.connect_lazy().expect("a target");
@@ -158,29 +158,30 @@ async fn nobody_accepts() {
 
 /// Listeners that close, or speak something other than HTTP/2.
 #[tokio::test]
-async fn a_listener_that_is_no_grpc_server() {
-    let check_answer = async |answer: &'static [u8], says: &str| {
+async fn non_grpc_listener_is_named() {
+    let check_first_bytes = async |respond: &'static [u8], description: &str| {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let target = listener.local_addr().expect("an address").to_string();
         tokio::spawn(async move {
             let (mut socket, _) = listener.accept().await.expect("a client");
             let mut preface = [0; 24];
             socket.read_exact(&mut preface).await.expect("a preface");
-            socket.write_all(answer).await.expect("a client");
+            socket.write_all(respond).await.expect("a client");
             socket.shutdown().await.expect("a client");
             let _ = socket.read_to_end(&mut Vec::new()).await;
         });
         let channel = lazy(&target);
         let status = echo(&channel, raw("x")).await.expect_err("it is no gRPC server");
-        let expected =
-            format!("{target}{says}; next attempt in * s [/test.Echo/Echo to {target}, connecting]");
+        let expected = format!(
+            "{target}{description}; next attempt in * s [/test.Echo/Echo to {target}, connecting]"
+        );
         check(&status, Code::Unavailable, &expected);
     };
     let ends =
         " closed the connection (before it sent HTTP/2 SETTINGS; check that it is a gRPC server without TLS)";
-    check_answer(b"", ends).await;
+    check_first_bytes(b"", ends).await;
     let http1 = ": the server speaks HTTP/1.x, not HTTP/2 (check that this is a gRPC port)";
-    check_answer(b"HTTP/1.1 400 Bad Request\r\n\r\n", http1).await;
+    check_first_bytes(b"HTTP/1.1 400 Bad Request\r\n\r\n", http1).await;
 }
 
 const LATE: &str = "deadline exceeded:";
@@ -189,7 +190,7 @@ const LATE: &str = "deadline exceeded:";
 const SHORT: Duration = Duration::from_millis(200);
 
 #[tokio::test]
-async fn no_stream_is_free_in_time() {
+async fn waiting_for_free_stream_times_out() {
     let target = start(server().max_concurrent_streams(1)).await;
     let channel = Channel::builder(&target).lanes(1).connect().await.expect("a server");
     let sleeping = spawn_echo(&channel, "sleep");
@@ -204,7 +205,7 @@ async fn no_stream_is_free_in_time() {
 
 /// The server ignores the deadline; the client enforces it.
 #[tokio::test]
-async fn a_deadline_says_how_far_the_call_was() {
+async fn deadline_error_names_stage_of_unary_call() {
     let late = |what: &str| format!("{LATE} {what} [/test.Echo/Echo to memory:1]");
     let (channel, mut peer, _accepted) = connected(&[]).await;
     let status = call(&channel, "x", &within(SHORT)).await.expect_err("too late");
@@ -220,8 +221,8 @@ async fn a_deadline_says_how_far_the_call_was() {
     peer.headers(stream, false, HEAD).data(stream, false, &[&[0, 0, 0, 0, 99][..], &[7; 10]].concat());
     peer.send().await;
     let status = calling.await.expect("no panic").expect_err("too late");
-    let begun = late("the response was incomplete, with * bytes of its message");
-    check(&status, Code::DeadlineExceeded, &begun);
+    let partial_response = late("the response was incomplete, with * bytes of its message");
+    check(&status, Code::DeadlineExceeded, &partial_response);
 
     // The peer's windows are 64 KiB.
     let (large, options) = ("z".repeat(100_000), within(SHORT));
@@ -237,7 +238,7 @@ async fn a_deadline_says_how_far_the_call_was() {
 }
 
 #[tokio::test]
-async fn a_deadline_says_how_far_a_stream_was() {
+async fn deadline_error_names_stage_of_stream() {
     let (channel, mut peer, _accepted) = connected(&[]).await;
     let (_requests, source) = tokio::sync::mpsc::unbounded_channel::<Raw>();
     let requests = Request::new(Receiver(source));
@@ -262,7 +263,7 @@ async fn a_deadline_says_how_far_a_stream_was() {
 }
 
 #[tokio::test]
-async fn messages_that_are_too_large() {
+async fn too_large_message_is_named() {
     let target = start(server()).await;
     let channel = connect(&target).await;
     let mut options = CallOptions::default();
@@ -300,34 +301,36 @@ async fn messages_that_are_too_large() {
 }
 
 #[tokio::test]
-async fn a_server_that_resets() {
-    let check_reset = async |code: ErrorCode, expected: Code, says: &str| {
+async fn reset_by_server_is_named() {
+    let check_reset = async |code: ErrorCode, expected: Code, description: &str| {
         let (channel, mut peer, _accepted) = connected(&[]).await;
         let call = spawn_echo(&channel, "x");
         let stream = soon(peer.next_of(Kind::Data)).await.stream;
         peer.reset(stream, code).send().await;
         let status = soon(call).await.expect("no panic").expect_err("it was reset");
-        check(&status, expected, &format!("the stream was reset with {says}"));
+        check(&status, expected, &format!("the stream was reset with {description}"));
     };
     let context = "[/test.Echo/Echo to memory:1, waiting for the response]";
-    let says = format!("INTERNAL_ERROR: the peer reset the stream {context}");
-    check_reset(ErrorCode::InternalError, Code::Internal, &says).await;
-    let says = format!("CANCEL: the peer reset the stream (it cancelled the call) {context}");
-    check_reset(ErrorCode::Cancel, Code::Cancelled, &says).await;
-    let says =
+    let description = format!("INTERNAL_ERROR: the peer reset the stream {context}");
+    check_reset(ErrorCode::InternalError, Code::Internal, &description).await;
+    let description = format!("CANCEL: the peer reset the stream (it cancelled the call) {context}");
+    check_reset(ErrorCode::Cancel, Code::Cancelled, &description).await;
+    let description =
         format!("ENHANCE_YOUR_CALM: the peer reset the stream (it limits the rate of calls) {context}");
-    check_reset(ErrorCode::EnhanceYourCalm, Code::ResourceExhausted, &says).await;
-    let says = format!("INADEQUATE_SECURITY: the peer reset the stream (it requires stronger TLS) {context}");
-    check_reset(ErrorCode::InadequateSecurity, Code::PermissionDenied, &says).await;
+    check_reset(ErrorCode::EnhanceYourCalm, Code::ResourceExhausted, &description).await;
+    let description =
+        format!("INADEQUATE_SECURITY: the peer reset the stream (it requires stronger TLS) {context}");
+    check_reset(ErrorCode::InadequateSecurity, Code::PermissionDenied, &description).await;
     let http1 = "HTTP_1_1_REQUIRED: the peer reset the stream (it requires HTTP/1.1, which gRPC cannot use)";
     check_reset(ErrorCode::Http11Required, Code::Internal, &format!("{http1} {context}")).await;
-    let says = format!("NO_ERROR: the peer reset the stream (it did not finish the response) {context}");
-    check_reset(ErrorCode::NoError, Code::Internal, &says).await;
+    let description =
+        format!("NO_ERROR: the peer reset the stream (it did not finish the response) {context}");
+    check_reset(ErrorCode::NoError, Code::Internal, &description).await;
 }
 
 /// A refused call was retried, and the second attempt failed.
 #[tokio::test]
-async fn the_attempt_is_named() {
+async fn error_names_attempt() {
     let (channel, mut peer, _accepted) = connected(&[]).await;
     let call = spawn_echo(&channel, "x");
     for _ in 0..2 {
@@ -372,7 +375,7 @@ async fn mortal(server: ServerBuilder, resets: bool) -> (String, JoinHandle<()>)
 }
 
 #[tokio::test]
-async fn a_server_that_is_killed() {
+async fn killed_server_is_named() {
     let authority = Authority::new();
     for (has_tls, resets) in [(false, false), (false, true), (true, false), (true, true)] {
         let start = async || {
@@ -405,7 +408,7 @@ async fn a_server_that_is_killed() {
         let call = spawn_echo(&channel, "sleep");
         until(|| channel.lanes()[0].in_flight == 1).await;
         // The response to a later call shows that the server has the first.
-        echo(&channel, raw("x")).await.expect("an answer");
+        echo(&channel, raw("x")).await.expect("a response");
         serving.abort();
         let status = soon(call).await.expect("no panic").expect_err("it was killed");
         killed(&status, &address, "/test.Echo/Echo", "waiting for the response");
@@ -427,9 +430,9 @@ fn trusting(authority: &Authority) -> ClientTlsConfig {
 }
 
 #[tokio::test]
-async fn tls_that_does_not_fit() {
+async fn tls_mismatch_is_named() {
     let (authority, other) = (Authority::new(), Authority::new());
-    let check_call = async |identity: Option<Identity>, tls: Option<ClientTlsConfig>, says: &str| {
+    let check_call = async |identity: Option<Identity>, tls: Option<ClientTlsConfig>, description: &str| {
         let server = match identity {
             Some(identity) => server().tls(identity),
             None => server(),
@@ -444,7 +447,7 @@ async fn tls_that_does_not_fit() {
         let channel = channel.connect_lazy().expect("a configuration");
         let status = call(&channel, "x", &CallOptions::default()).await.expect_err("they don't understand");
         let expected =
-            format!("{address}: {says}; next attempt in * s [/test.Echo/Echo to ipv4:{address}, connecting]");
+            format!("{address}: {description}; next attempt in * s [/test.Echo/Echo to ipv4:{address}, connecting]");
         check(&status, Code::Unavailable, &expected);
     };
     let right = || Some(authority.identity("localhost"));
@@ -463,34 +466,34 @@ async fn tls_that_does_not_fit() {
 }
 
 #[tokio::test]
-async fn a_server_that_goes_away() {
-    let check_farewell = async |code: u8, words: &[u8], says: &str| {
+async fn goaway_is_named() {
+    let check_goaway = async |code: u8, words: &[u8], description: &str| {
         let (channel, mut peer, _accepted) = connected(&[]).await;
         let call = spawn_echo(&channel, "x");
         let stream = soon(peer.next_of(Kind::Data)).await.stream;
-        let farewell = [&[0, 0, 0, stream as u8, 0, 0, 0, code], words].concat();
-        peer.headers(stream, false, HEAD).frame(Kind::GoAway, Flags::NONE, 0, &farewell).send().await;
+        let debug_data = [&[0, 0, 0, stream as u8, 0, 0, 0, code], words].concat();
+        peer.headers(stream, false, HEAD).frame(Kind::GoAway, Flags::NONE, 0, &debug_data).send().await;
         drop(peer);
         let status = soon(call).await.expect("no panic").expect_err("it is gone");
         let expected = format!(
-            "memory:1 closed the connection{says} [/test.Echo/Echo to memory:1, receiving the response]"
+            "memory:1 closed the connection{description} [/test.Echo/Echo to memory:1, receiving the response]"
         );
         check(&status, Code::Unavailable, &expected);
     };
-    check_farewell(11, b"too much", " after GOAWAY, ENHANCE_YOUR_CALM: too much").await;
-    check_farewell(11, b"", " after GOAWAY, ENHANCE_YOUR_CALM").await;
-    check_farewell(0, b"until later", " after GOAWAY, NO_ERROR: until later").await;
-    check_farewell(0, b"", " (the server may have been killed, or the connection cut)").await;
+    check_goaway(11, b"too much", " after GOAWAY, ENHANCE_YOUR_CALM: too much").await;
+    check_goaway(11, b"", " after GOAWAY, ENHANCE_YOUR_CALM").await;
+    check_goaway(0, b"until later", " after GOAWAY, NO_ERROR: until later").await;
+    check_goaway(0, b"", " (the server may have been killed, or the connection cut)").await;
     // On one line, and truncated.
-    check_farewell(11, b"one\ntwo", " after GOAWAY, ENHANCE_YOUR_CALM: one\\ntwo").await;
-    check_farewell(11, b"it's \"full\"", " after GOAWAY, ENHANCE_YOUR_CALM: it's \"full\"").await;
+    check_goaway(11, b"one\ntwo", " after GOAWAY, ENHANCE_YOUR_CALM: one\\ntwo").await;
+    check_goaway(11, b"it's \"full\"", " after GOAWAY, ENHANCE_YOUR_CALM: it's \"full\"").await;
     let long = format!(" after GOAWAY, ENHANCE_YOUR_CALM: {}", "x".repeat(200));
-    check_farewell(11, &[b'x'; 1000], &long).await;
+    check_goaway(11, &[b'x'; 1000], &long).await;
 }
 
 /// A server application's message stays unchanged.
 #[tokio::test]
-async fn the_servers_own_words_are_left_alone() {
+async fn status_message_of_server_is_unchanged() {
     let channel = connect(&start(server()).await).await;
     let status = echo(&channel, raw("fail")).await.expect_err("asked to");
     check(&status, Code::NotFound, "nichts: ü %");
@@ -507,8 +510,8 @@ async fn the_servers_own_words_are_left_alone() {
 }
 
 #[tokio::test]
-async fn a_web_server() {
-    let answer = async |peer: &mut Peer, http: &str| {
+async fn http_error_of_web_server_is_explained() {
+    let respond = async |peer: &mut Peer, http: &str| {
         let stream = soon(peer.next_of(Kind::Data)).await.stream;
         peer.headers(stream, false, &[(":status", http), ("content-type", "text/html")]);
         peer.data(stream, true, b"<html>").send().await;
@@ -520,7 +523,7 @@ async fn a_web_server() {
     ] {
         let (channel, mut peer, _accepted) = connected(&[]).await;
         let call = spawn_echo(&channel, "x");
-        answer(&mut peer, http).await;
+        respond(&mut peer, http).await;
         let status = soon(call).await.expect("no panic").expect_err("no gRPC");
         check(
             &status,

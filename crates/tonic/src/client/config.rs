@@ -17,7 +17,7 @@ pub(super) struct Config {
 
 impl Config {
     /// Returns tonic's own client with the same settings.
-    pub(super) fn of_tonic<S>(&self, inner: S) -> tonic::client::Grpc<S> {
+    pub(super) fn tonic_grpc<S>(&self, inner: S) -> tonic::client::Grpc<S> {
         let mut grpc = tonic::client::Grpc::with_origin(inner, self.origin.clone());
         if let Some(encoding) = self.sends {
             grpc = grpc.send_compressed(encoding);

@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_are_the_kinds_and_sources_tell_the_rest() {
+    fn error_text_is_its_kind_and_source_has_details() {
         let check = |error: Error, text: &str, source: Option<&str>| {
             assert_eq!(error.to_string(), text);
             assert_eq!(error.source().map(ToString::to_string).as_deref(), source);
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn statuses_are_found_in_the_sources() {
+    fn status_is_found_in_sources() {
         let check = |source: BoxError, code: Code, message: &str| {
             let error = Error::transport(Error::transport(source));
             let status = Status::from_error(Box::new(error));

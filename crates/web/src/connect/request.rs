@@ -488,15 +488,15 @@ mod tests {
             ["application/", "connect+", "proto", "json", ";", "gzip", "9", ",", "charset=", "\u{e9}", " "];
         let mut seeded = Seeded(6);
         for _ in 0..3_000 {
-            let mut heads = HeaderMap::new();
+            let mut header_map = HeaderMap::new();
             for name in names {
                 if let Ok(value) = HeaderValue::try_from(seeded.words(&words, 0..5)) {
-                    heads.append(name, value);
+                    header_map.append(name, value);
                 }
             }
-            let _ = read_request(&Method::POST, &Uri::from_static("/a.B/C"), &heads, &RULES);
+            let _ = read_request(&Method::POST, &Uri::from_static("/a.B/C"), &header_map, &RULES);
             let uri = "/a.B/C?message=a&encoding=json";
-            let _ = read_request(&Method::GET, &Uri::from_static(uri), &heads, &RULES);
+            let _ = read_request(&Method::GET, &Uri::from_static(uri), &header_map, &RULES);
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::body::Body;
 
 /// Returns a request read by hyper, or the response to one that violates RFC 9112. `number` is its index on the
 /// connection.
-#[expect(clippy::result_large_err, reason = "the Err variant is a response")]
+#[expect(clippy::result_large_err, reason = "the `Err` is a finished response")]
 pub(super) fn check(
     request: Request<Incoming>,
     number: u64,

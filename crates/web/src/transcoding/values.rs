@@ -389,10 +389,10 @@ mod tests {
             let takes_array = seeded.below(2) == 0;
             let mut cuts: Vec<usize> = (0..3).map(|_| seeded.below(body.len() + 1)).collect();
             cuts.sort_unstable();
-            let whole = read(&mut Values::new(100, takes_array), body.as_bytes(), &[]);
+            let uncut = read(&mut Values::new(100, takes_array), body.as_bytes(), &[]);
             let cut = read(&mut Values::new(100, takes_array), body.as_bytes(), &cuts);
             // On an error the values before it are not in the result.
-            assert_eq!(whole, cut, "{body} {cuts:?}");
+            assert_eq!(uncut, cut, "{body} {cuts:?}");
         }
     }
 }

@@ -118,12 +118,12 @@ async fn read_request(stream: &mut TcpStream) -> Option<String> {
         let text = String::from_utf8_lossy(&request).into_owned();
         if let Some((head, body)) = text.split_once("\r\n\r\n") {
             let len = head.lines().find_map(|line| line.strip_prefix("content-length: "));
-            let is_whole = match len {
+            let is_complete = match len {
                 Some(len) => body.len() >= len.parse().unwrap(),
                 None if head.contains("transfer-encoding: chunked") => body.ends_with("0\r\n\r\n"),
                 None => true,
             };
-            if is_whole {
+            if is_complete {
                 return Some(text);
             }
         }
@@ -504,8 +504,8 @@ async fn deadline_ends_calls() {
 async fn dropped_call_closes_its_connection() {
     let server = ScriptedServer::new(vec![vec![Action::Stall(Vec::new())]]).await;
     let (client, options) = (server.connect(), CallOptions::default());
-    let given_up = tokio::time::timeout(Duration::from_millis(200), unary(&client, &options)).await;
-    assert!(given_up.is_err());
+    let timed_out = tokio::time::timeout(Duration::from_millis(200), unary(&client, &options)).await;
+    assert!(timed_out.is_err());
     assert!(server.is_abandoned().await);
 
     let head =

@@ -215,12 +215,12 @@ async fn stream_failure_is_in_the_end_envelope() {
     )
     .await;
     check("Chat", envelope(0, br#"{"text":"fail"}"#), &format!("2 {error}")).await;
-    let place = "line 1, column 10: text: expected a string, found a number";
-    let place = format!(
-        r#"{{"error":{{"code":"invalid_argument","message":"the request is not a valid echo.Order: {place}"}}}}"#
+    let detail = "line 1, column 10: text: expected a string, found a number";
+    let detail = format!(
+        r#"{{"error":{{"code":"invalid_argument","message":"the request is not a valid echo.Order: {detail}"}}}}"#
     );
     let bad = [envelope(0, br#"{"text":"a"}"#), envelope(0, br#"{"text": 1}"#)].concat();
-    check("Chat", bad, &format!(r#"0 {{"text":"a"}} | 2 {place}"#)).await;
+    check("Chat", bad, &format!(r#"0 {{"text":"a"}} | 2 {detail}"#)).await;
     let cut = r#"{"error":{"code":"internal","message":"the stream ended inside a message, 3 bytes after its start"}}"#;
     check("Chat", vec![0, 0, 0], &format!("2 {cut}")).await;
     // An unprintable message ends the call and its handler.

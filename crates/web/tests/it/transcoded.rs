@@ -278,18 +278,19 @@ fn compressed(text: &str) -> Body {
 #[tokio::test]
 async fn requests_may_be_compressed() {
     let library = Library::new();
-    let ask = |head: &str, body| library.response_text(request_with(head, body), &["accept-encoding"]);
+    let response_text =
+        |head: &str, body| library.response_text(request_with(head, body), &["accept-encoding"]);
     let json = r#"{"text":"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"}"#;
-    let text = ask("POST /v1/one\ncontent-encoding: gzip", compressed(json)).await;
+    let text = response_text("POST /v1/one\ncontent-encoding: gzip", compressed(json)).await;
     assert_eq!(text, format!("200\n{json}"));
-    let text = ask("POST /v1/one\ncontent-encoding: identity", Body::full("{}")).await;
+    let text = response_text("POST /v1/one\ncontent-encoding: identity", Body::full("{}")).await;
     assert_eq!(text, "200\n{}");
-    let text = ask("POST /v1/one\ncontent-encoding: rot13", Body::full("{}")).await;
+    let text = response_text("POST /v1/one\ncontent-encoding: rot13", Body::full("{}")).await;
     assert!(text.starts_with("415\naccept-encoding: identity, gzip, deflate"), "{text}");
-    let text = ask("POST /v1/one\ncontent-encoding: gzip", Body::full("{}")).await;
+    let text = response_text("POST /v1/one\ncontent-encoding: gzip", Body::full("{}")).await;
     assert!(text.starts_with("400\n{\"code\":3,"), "{text}");
     // Without a body nothing is compressed.
-    let text = ask("GET /v1/one/n\ncontent-encoding: br", Body::empty()).await;
+    let text = response_text("GET /v1/one/n\ncontent-encoding: br", Body::empty()).await;
     assert_eq!(text, "200\n{\"name\":\"n\"}");
     let mut options = ServiceOptions::default();
     options.accept_compressed = thalweg_engine::EncodingSet::IDENTITY;

@@ -313,8 +313,8 @@ async fn request_stream_may_be_compressed() {
         let cut = compressed(encoding, lines);
         for body in [b"nonsense, nonsense".to_vec(), cut[..cut.len() - 1].to_vec()] {
             let (response, text) = library.exchange(request_with(&head, Body::full(body))).await;
-            let is_told = response.status() == 400 || text.contains("\"error\":{\"code\":3,");
-            assert!(is_told && text.contains("corrupt"), "{encoding:?}: {text}");
+            let is_reported = response.status() == 400 || text.contains("\"error\":{\"code\":3,");
+            assert!(is_reported && text.contains("corrupt"), "{encoding:?}: {text}");
         }
     }
     let text =

@@ -9,7 +9,9 @@ use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint};
 
 use super::Settings;
 use crate::proto::benchmark_service_client::BenchmarkServiceClient;
-use crate::told::{CONNECTION_WINDOW, FRAME_SIZE_MAX, MESSAGE_SIZE_MAX, STREAM_WINDOW, TCP_NODELAY};
+use crate::stack_settings::{
+    CONNECTION_WINDOW, FRAME_SIZE_MAX, MESSAGE_SIZE_MAX, STREAM_WINDOW, TCP_NODELAY,
+};
 
 pub type Client = BenchmarkServiceClient<Channel>;
 

@@ -19,7 +19,7 @@ pub(super) struct Query<'s, 'r> {
     binding: &'r Binding,
     options: &'r RequestOptions,
     /// Singular fields that have a value.
-    seen: HashSet<Vec<u32>>,
+    assigned: HashSet<Vec<u32>>,
     /// Chosen members of oneofs, by the path to the first declared member.
     chosen: HashMap<Vec<u32>, u32>,
 }
@@ -34,7 +34,7 @@ struct Target<'s> {
 
 impl<'s, 'r> Query<'s, 'r> {
     pub(super) fn new(message: MessageType<'s>, binding: &'r Binding, options: &'r RequestOptions) -> Self {
-        Query { message, binding, options, seen: HashSet::new(), chosen: HashMap::new() }
+        Query { message, binding, options, assigned: HashSet::new(), chosen: HashMap::new() }
     }
 
     /// Appends the records of all parameters. Returns whether they include the binding's update mask.
@@ -121,7 +121,7 @@ impl<'s, 'r> Query<'s, 'r> {
             }
             path.push(field.number());
         }
-        if fields.last().is_some_and(|last| !last.is_repeated()) && !self.seen.insert(path) {
+        if fields.last().is_some_and(|last| !last.is_repeated()) && !self.assigned.insert(path) {
             return Err("duplicate parameter of a field that is not repeated".to_owned());
         }
         Ok(())
@@ -140,7 +140,7 @@ fn find<'s>(message: MessageType<'s>, name: &str) -> Result<Target<'s>, String> 
     let mut fields: Vec<Field<'s>> = Vec::new();
     let mut message = Some(message);
     for name in path.split('.') {
-        let around = match (message, fields.last()) {
+        let parents = match (message, fields.last()) {
             (Some(message), _) => message,
             (None, Some(field)) if field.is_repeated() => {
                 return Err(format!("`{}` is repeated, so its messages cannot be addressed", field.name()));
@@ -150,9 +150,9 @@ fn find<'s>(message: MessageType<'s>, name: &str) -> Result<Target<'s>, String> 
                 return Err(format!("`{last}` is not a message and has no fields"));
             }
         };
-        let field = around.field_by_json_name(name);
+        let field = parents.field_by_json_name(name);
         let field =
-            field.ok_or_else(|| format!("{} has no field `{}`", around.full_name(), excerpt(name)))?;
+            field.ok_or_else(|| format!("{} has no field `{}`", parents.full_name(), excerpt(name)))?;
         message = field.message_type().filter(|_| !field.is_repeated());
         fields.push(field);
     }
@@ -176,6 +176,6 @@ fn put_entry(
     json::parse_text(key_field, key, options, &mut entry)
         .map_err(|error| format!("invalid key: {}", problem(error)))?;
     json::parse_text(value_field, value, options, &mut entry).map_err(problem)?;
-    nested::put_around(fields, entry.len(), wire, |wire| wire.extend_from_slice(&entry));
+    nested::put_nested(fields, entry.len(), wire, |wire| wire.extend_from_slice(&entry));
     Ok(())
 }
