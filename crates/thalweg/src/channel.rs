@@ -249,9 +249,10 @@ impl<R: Source + Send + 'static> StartedCall<R> {
         mut headers: http::HeaderMap,
     ) -> Result<(Res, http::HeaderMap), Status> {
         let outcome = match self {
-            Self::Grpc(exchange) => {
-                exchange.only_response(codec::decode).await.map_err(|status| status.prepend_metadata(&headers))
-            }
+            Self::Grpc(exchange) => exchange
+                .only_response(codec::decode)
+                .await
+                .map_err(|status| status.prepend_metadata(&headers)),
             #[cfg(feature = "web")]
             Self::Web(responses) => web_channel::only_response(responses, &headers).await,
         };

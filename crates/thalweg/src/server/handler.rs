@@ -133,7 +133,8 @@ where
                 call.disable_compression();
             }
             let trailers = extensions.remove().map(|Trailers(trailers)| trailers.into_headers());
-            call.respond_stream(metadata.as_ref(), Responses(OutboundMessages::new(messages)), trailers).await;
+            call.respond_stream(metadata.as_ref(), Responses(OutboundMessages::new(messages)), trailers)
+                .await;
         }
         Err(status) => call.fail(&to_engine(&status)),
     }

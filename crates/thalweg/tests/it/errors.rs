@@ -172,9 +172,8 @@ async fn non_grpc_listener_is_named() {
         });
         let channel = lazy(&target);
         let status = echo(&channel, raw("x")).await.expect_err("it is no gRPC server");
-        let expected = format!(
-            "{target}{description}; next attempt in * s [/test.Echo/Echo to {target}, connecting]"
-        );
+        let expected =
+            format!("{target}{description}; next attempt in * s [/test.Echo/Echo to {target}, connecting]");
         check(&status, Code::Unavailable, &expected);
     };
     let ends =
@@ -446,8 +445,9 @@ async fn tls_mismatch_is_named() {
         };
         let channel = channel.connect_lazy().expect("a configuration");
         let status = call(&channel, "x", &CallOptions::default()).await.expect_err("they don't understand");
-        let expected =
-            format!("{address}: {description}; next attempt in * s [/test.Echo/Echo to ipv4:{address}, connecting]");
+        let expected = format!(
+            "{address}: {description}; next attempt in * s [/test.Echo/Echo to ipv4:{address}, connecting]"
+        );
         check(&status, Code::Unavailable, &expected);
     };
     let right = || Some(authority.identity("localhost"));

@@ -101,7 +101,7 @@ impl Peer {
     }
 
     fn may_open(&self) -> bool {
-        self.plan.streams_wanted > 0 && !self.waits_for_stream
+        self.plan.streams_to_open > 0 && !self.waits_for_stream
     }
 
     /// Streams on which the driver can send.
@@ -124,7 +124,7 @@ impl Peer {
     /// Opens one more stream.
     pub(in crate::http2) fn open(&mut self, scene: &mut Scene<'_>) {
         // Every other time it asks for a notification first, instead of being refused.
-        if self.plan.streams_wanted.is_multiple_of(2) && self.connection.notify_free_stream() {
+        if self.plan.streams_to_open.is_multiple_of(2) && self.connection.notify_free_stream() {
             self.waits_for_stream = true;
             return;
         }
@@ -139,15 +139,15 @@ impl Peer {
                 scene.note(self.side, "open", stream, outbound.remaining);
                 scene.ledger.open(stream, before_settings);
                 self.account_sent_headers(stream, &headers, end, scene);
-                self.plan.streams_wanted = self.plan.streams_wanted.saturating_sub(1);
+                self.plan.streams_to_open = self.plan.streams_to_open.saturating_sub(1);
                 if !end {
                     self.sending.insert(stream, Outbound { headers_sent: true, ..outbound });
                 }
             }
             Err(OpenError::NoFreeStream) => self.waits_for_stream = true,
-            Err(OpenError::GoingAway) => self.plan.streams_wanted = 0,
+            Err(OpenError::GoingAway) => self.plan.streams_to_open = 0,
             Err(OpenError::HeadersTooLarge { .. }) => {
-                self.plan.streams_wanted = self.plan.streams_wanted.saturating_sub(1);
+                self.plan.streams_to_open = self.plan.streams_to_open.saturating_sub(1);
             }
             Err(error) => panic!("the client cannot open a stream: {error}"),
         }
