@@ -84,7 +84,7 @@ class Part:
                 preexec_fn=before_start,
             )
         except OSError as error:
-            return Outcome(1, f"cannot start {self.program}: {error.strerror}", None)
+            return Outcome(1, f"failed to start {self.program}: {error.strerror}", None)
         if self.is_stopped:
             self.child.send_signal(signal.SIGINT)
         stderr = self.child.communicate()[1]
@@ -243,7 +243,7 @@ def main():
     options = arguments()
     program = shutil.which(options.thalweg)
     if program is None:
-        fail(f"there is no `{options.thalweg}` on this machine: --thalweg says where it is", 2)
+        fail(f"`{options.thalweg}` not found on this machine; set its path with --thalweg", 2)
     environment = {"working_dir": options.working_dir} if options.working_dir else {}
     ray.init(address=options.address, runtime_env=environment, log_to_driver=False, logging_level="ERROR")
     shipped = None

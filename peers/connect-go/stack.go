@@ -34,14 +34,14 @@ func settings() [][3]string {
 type echo struct{}
 
 func (echo) EchoStrings(_ context.Context, request *connect.Request[pb.Strings]) (*connect.Response[pb.Strings], error) {
-	return answer(request), nil
+	return respond(request), nil
 }
 
 func (echo) EchoPerson(_ context.Context, request *connect.Request[pb.Person]) (*connect.Response[pb.Person], error) {
-	return answer(request), nil
+	return respond(request), nil
 }
 
-func answer[M any](request *connect.Request[M]) *connect.Response[M] {
+func respond[M any](request *connect.Request[M]) *connect.Response[M] {
 	if request.Header().Get(timesHeader) == "" {
 		return connect.NewResponse(request.Msg)
 	}
@@ -52,7 +52,7 @@ func answer[M any](request *connect.Request[M]) *connect.Response[M] {
 }
 
 // start serves gRPC and JSON on all listeners, with the same handlers.
-func start(a asked, listeners []net.Listener, ended chan<- error) (func(), string, error) {
+func start(a serveArgs, listeners []net.Listener, ended chan<- error) (func(), string, error) {
 	limit := connect.WithReadMaxBytes(bodySizeMax)
 	mux := http.NewServeMux()
 	mux.Handle(labv1connect.NewEchoHandler(echo{}, limit))
@@ -60,7 +60,7 @@ func start(a asked, listeners []net.Listener, ended chan<- error) (func(), strin
 	mux.Handle("/v1/echo-person", connect.NewUnaryHandler(labv1connect.EchoEchoPersonProcedure, echo{}.EchoPerson, limit))
 	json, err := net.Listen("tcp", a.json)
 	if err != nil {
-		return nil, "", fmt.Errorf("cannot listen on %s: %w", a.json, err)
+		return nil, "", fmt.Errorf("failed to listen on %s: %w", a.json, err)
 	}
 	server := newServer(mux)
 	for _, listener := range append(listeners, json) {
@@ -69,7 +69,7 @@ func start(a asked, listeners []net.Listener, ended chan<- error) (func(), strin
 	return func() { server.Close() }, json.Addr().String(), nil
 }
 
-// own handles commands of this stack only; there are none.
-func own(command string, _ []string) error {
-	return misuse{fmt.Errorf("there is no command `%s`: version, variants, settings or serve", command)}
+// ownCommand handles commands of this stack only; there are none.
+func ownCommand(command string, _ []string) error {
+	return misuse{fmt.Errorf("unknown command `%s`; use version, variants, settings or serve", command)}
 }

@@ -22,14 +22,14 @@ class BidiStreamWorker final : public Worker {
   void Begin() override {
     stream_.reset();
     failure_.reset();
-    sent_ = received_ = left_ = 0;
+    sent_ = received_ = remaining_ = 0;
     writing_ = is_full_ = is_complete_ = has_ended_ = false;
     timed_ = {};
     stream_ =
-        stub_.AsyncStreamingCall(NewContext(), &bench_.queue, begun_.tag());
+        stub_.AsyncStreamingCall(NewContext(), &bench_.queue, started_.tag());
   }
 
-  void Begun(bool ok) {
+  void Started(bool ok) {
     has_ended_ = !ok;
     if (!ok) return FinishIfEnded();
     stream_->Read(&response_, read_.tag());
@@ -41,8 +41,8 @@ class BidiStreamWorker final : public Worker {
     is_full_ = sent_ - received_ >= window_;
     if (is_full_) return;
     writing_ = true;
-    if (left_ == 0 && !NextStride()) return stream_->WritesDone(closed_.tag());
-    --left_;
+    if (remaining_ == 0 && !NextStride()) return stream_->WritesDone(closed_.tag());
+    --remaining_;
     ++sent_;
     const bool fills_window = sent_ - received_ >= window_;
     stream_->Write(bench_.request, batch_.Next(size(), fills_window), wrote_.tag());
@@ -91,8 +91,8 @@ class BidiStreamWorker final : public Worker {
   bool NextStride() {
     const uint64_t now_ns = run().NowNs();
     const Start start = run().Begin(now_ns, stride_);
-    left_ = start.count;
-    is_complete_ = left_ == 0;
+    remaining_ = start.count;
+    is_complete_ = remaining_ == 0;
     if (!is_complete_) Stamp(sent_) = start.counts ? std::max<uint64_t>(now_ns, 1) : 0;
     return !is_complete_;
   }
@@ -146,14 +146,14 @@ class BidiStreamWorker final : public Worker {
   uint64_t sent_ = 0;
   uint64_t received_ = 0;
   // Unsent messages of the current stride.
-  uint64_t left_ = 0;
+  uint64_t remaining_ = 0;
   bool writing_ = false;
   bool is_full_ = false;
   // Nothing left to send.
   bool is_complete_ = false;
   // Nothing left to receive.
   bool has_ended_ = false;
-  Then<BidiStreamWorker, &BidiStreamWorker::Begun> begun_{this};
+  Then<BidiStreamWorker, &BidiStreamWorker::Started> started_{this};
   Then<BidiStreamWorker, &BidiStreamWorker::Wrote> wrote_{this};
   Then<BidiStreamWorker, &BidiStreamWorker::Closed> closed_{this};
   Then<BidiStreamWorker, &BidiStreamWorker::Read> read_{this};

@@ -19,8 +19,8 @@ class ClientStreamWorker final : public Worker {
     writer_.reset();
     sent_.Clear();
     start_ = {};
-    left_ = 0;
-    has_begun_ = is_complete_ = false;
+    remaining_ = 0;
+    has_started_ = is_complete_ = false;
     writer_ = stub_.AsyncStreamingFromClient(NewContext(), &response_, &bench_.queue,
                                              sendable_.tag());
   }
@@ -28,8 +28,8 @@ class ClientStreamWorker final : public Worker {
   // The stream has started or has accepted a message. gRPC accepts one at a time.
   void Sendable(bool ok) {
     if (!ok) return Finish(true);
-    if (left_ == 0 && !NextStride()) return writer_->WritesDone(closed_.tag());
-    --left_;
+    if (remaining_ == 0 && !NextStride()) return writer_->WritesDone(closed_.tag());
+    --remaining_;
     writer_->Write(bench_.request, batch_.Next(size(), false), sendable_.tag());
   }
 
@@ -40,9 +40,9 @@ class ClientStreamWorker final : public Worker {
     WaitsSince(now_ns);
     started_ns_ = now_ns;
     start_ = run().Begin(now_ns, stride_);
-    left_ = start_.count;
+    remaining_ = start_.count;
     is_complete_ = start_.count == 0;
-    has_begun_ = has_begun_ || !is_complete_;
+    has_started_ = has_started_ || !is_complete_;
     return !is_complete_;
   }
 
@@ -53,7 +53,7 @@ class ClientStreamWorker final : public Worker {
     if (const std::string wrong = WrongSize(response_, 0); !wrong.empty()) return Fail(Wrong(wrong));
     if (!is_complete_) return Fail(EndedEarly());
     // A stream without a message, because the run was over first, does not count.
-    if (!has_begun_) return Repeat();
+    if (!has_started_) return Repeat();
     if (sent_.operations() > 0) {
       run().recorder.Add(sent_);
       run().Ended(run().NowNs());
@@ -71,8 +71,8 @@ class ClientStreamWorker final : public Worker {
   // The current stride: its start, and its unsent messages.
   Start start_{};
   uint64_t started_ns_ = 0;
-  uint64_t left_ = 0;
-  bool has_begun_ = false;
+  uint64_t remaining_ = 0;
+  bool has_started_ = false;
   // Nothing left to send.
   bool is_complete_ = false;
   Then<ClientStreamWorker, &ClientStreamWorker::Sendable> sendable_{this};

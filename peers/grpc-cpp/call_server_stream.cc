@@ -18,12 +18,12 @@ class ServerStreamWorker final : public Worker {
     received_ = 0;
     started_ns_ = run().NowNs();
     start_ = run().Begin(started_ns_, stride_);
-    if (start_.count == 0) return Gone();
+    if (start_.count == 0) return Retire();
     reader_ = stub_.AsyncStreamingFromServer(NewContext(), bench_.request, &bench_.queue,
-                                             begun_.tag());
+                                             started_.tag());
   }
 
-  void Begun(bool ok) {
+  void Started(bool ok) {
     if (!ok) return Finish();
     reader_->Read(&response_, read_.tag());
   }
@@ -88,7 +88,7 @@ class ServerStreamWorker final : public Worker {
   Start start_{};
   uint64_t started_ns_ = 0;
   uint64_t received_ = 0;
-  Then<ServerStreamWorker, &ServerStreamWorker::Begun> begun_{this};
+  Then<ServerStreamWorker, &ServerStreamWorker::Started> started_{this};
   Then<ServerStreamWorker, &ServerStreamWorker::Read> read_{this};
   Then<ServerStreamWorker, &ServerStreamWorker::Finished> finished_{this};
 };

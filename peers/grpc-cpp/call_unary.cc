@@ -15,7 +15,7 @@ class UnaryWorker final : public Worker {
   // The end of a call is the start of the next, so that one reading of the clock serves both.
   void Begin(uint64_t now_ns) {
     start_ = run().Begin(now_ns, 1);
-    if (start_.count == 0) return Gone();
+    if (start_.count == 0) return Retire();
     started_ns_ = now_ns;
     WaitsSince(now_ns);
     reader_.reset();

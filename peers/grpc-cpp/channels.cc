@@ -48,9 +48,9 @@ Stubs Connect(const LoadOptions& options) {
   std::vector<std::shared_ptr<grpc::Channel>> channels;
   for (uint32_t i = 0; i < count; ++i) {
     // If an argument is set twice, the first value wins.
-    grpc::ChannelArguments own = arguments;
-    if (variant == ClientVariant::kDistinct) own.SetInt("peer.channel_number", static_cast<int>(i));
-    channels.push_back(grpc::CreateCustomChannel(options.target, credentials, own));
+    grpc::ChannelArguments channel_arguments = arguments;
+    if (variant == ClientVariant::kDistinct) channel_arguments.SetInt("peer.channel_number", static_cast<int>(i));
+    channels.push_back(grpc::CreateCustomChannel(options.target, credentials, channel_arguments));
     // Starts connecting.
     channels.back()->GetState(true);
   }

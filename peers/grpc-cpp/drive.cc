@@ -9,8 +9,8 @@
 namespace {
 
 // Interval between checks of the workers.
-constexpr uint64_t kLookEveryNsMin = 1'000'000;
-constexpr uint64_t kLookEveryNsMax = 250'000'000;
+constexpr uint64_t kCheckIntervalNsMin = 1'000'000;
+constexpr uint64_t kCheckIntervalNsMax = 250'000'000;
 
 // Creates the request of a run: streams of responses only ask for the payload, streams of requests only send it, the
 // others do both.
@@ -46,13 +46,13 @@ class Crew {
       workers_.push_back(MakeWorker(bench_, *stubs[(thread + i * options.threads) % stubs.size()]));
     }
     bench_.active = workers_.size();
-    look_every_ns_ = std::clamp(options.timeout_ns / 4, kLookEveryNsMin, kLookEveryNsMax);
+    check_interval_ns_ = std::clamp(options.timeout_ns / 4, kCheckIntervalNsMin, kCheckIntervalNsMax);
   }
 
   // Runs until the run is over.
   void Work() {
     if (measuring_ != nullptr) SetMeasuring();
-    Look(true);
+    CheckWorkers(true);
     for (const auto& worker : workers_) worker->BeginUnlessOver();
     void* tag = nullptr;
     bool ok = false;
@@ -83,39 +83,39 @@ class Crew {
   }
 
   void Warm(bool /*ok*/) {
-    if (!measuring_->begun()) measuring_->Begin();
+    if (!measuring_->has_started()) measuring_->Begin();
   }
 
   void WindowOver(bool /*ok*/) { measuring_->End(); }
 
-  void Look(bool /*ok*/) {
+  void CheckWorkers(bool /*ok*/) {
     const uint64_t now_ns = bench_.run.NowNs();
     for (const auto& worker : workers_) worker->CancelIfStuck(now_ns);
-    look_alarm_.emplace().Set(&bench_.queue, FromNow(look_every_ns_), look_.tag());
+    check_alarm_.emplace().Set(&bench_.queue, FromNow(check_interval_ns_), check_.tag());
   }
 
   Bench bench_;
   Measuring* const measuring_;
   std::vector<std::unique_ptr<Worker>> workers_;
-  uint64_t look_every_ns_;
+  uint64_t check_interval_ns_;
   grpc::Alarm warm_alarm_;
   grpc::Alarm window_alarm_;
-  std::optional<grpc::Alarm> look_alarm_;
+  std::optional<grpc::Alarm> check_alarm_;
   Then<Crew, &Crew::Warm> warm_{this};
   Then<Crew, &Crew::WindowOver> window_{this};
-  Then<Crew, &Crew::Look> look_{this};
+  Then<Crew, &Crew::CheckWorkers> check_{this};
 };
 
 // Returns a thread's share of a total divided as evenly as possible.
-uint64_t Share(uint64_t whole, uint32_t thread, uint32_t threads) {
-  return whole / threads + (thread < whole % threads ? 1 : 0);
+uint64_t PartOfTotal(uint64_t total, uint32_t thread, uint32_t threads) {
+  return total / threads + (thread < total % threads ? 1 : 0);
 }
 
 // Returns a thread's part of the run.
 LoadOptions PartOf(const LoadOptions& options, uint32_t thread) {
   LoadOptions part = options;
-  part.in_flight = static_cast<uint32_t>(Share(options.in_flight, thread, options.threads));
-  if (options.total) part.total = Share(*options.total, thread, options.threads);
+  part.in_flight = static_cast<uint32_t>(PartOfTotal(options.in_flight, thread, options.threads));
+  if (options.total) part.total = PartOfTotal(*options.total, thread, options.threads);
   return part;
 }
 

@@ -16,7 +16,7 @@ class Echo {
   void Read(bool ok, const grpc::testing::SimpleRequest& request) {
     reading_ = false;
     if (ok) {
-      unanswered_.push_back(request.response_size());
+      pending_.push_back(request.response_size());
     } else {
       has_ended_ = true;
     }
@@ -25,30 +25,30 @@ class Echo {
   void Wrote(bool ok) {
     writing_ = false;
     is_broken_ = is_broken_ || !ok;
-    if (is_broken_) unanswered_.clear();
+    if (is_broken_) pending_.clear();
   }
 
   // Returns true if a read is to start.
   bool BeginRead() {
-    const bool begins = !reading_ && !has_ended_ && !is_broken_ && status_.ok() && unanswered_.size() < kAheadMax;
+    const bool begins = !reading_ && !has_ended_ && !is_broken_ && status_.ok() && pending_.size() < kAheadMax;
     reading_ = reading_ || begins;
     return begins;
   }
 
   // Returns true if a write of `response()` with `options()` is to start.
   bool BeginWrite() {
-    if (writing_ || unanswered_.empty() || !status_.ok()) return false;
-    const int size = unanswered_.front();
-    unanswered_.pop_front();
+    if (writing_ || pending_.empty() || !status_.ok()) return false;
+    const int size = pending_.front();
+    pending_.pop_front();
     status_ = MakeResponse(size, &response_);
-    if (status_.ok()) options_ = batch_.Next(size, unanswered_.empty());
+    if (status_.ok()) options_ = batch_.Next(size, pending_.empty());
     writing_ = status_.ok();
     return writing_;
   }
 
   // Returns true once, when the call is to be finished with `status()`.
   bool BeginFinish() {
-    const bool is_over = (has_ended_ && unanswered_.empty()) || !status_.ok() || is_broken_;
+    const bool is_over = (has_ended_ && pending_.empty()) || !status_.ok() || is_broken_;
     const bool begins = is_over && !reading_ && !writing_ && !finishing_;
     finishing_ = finishing_ || begins;
     return begins;
@@ -56,7 +56,7 @@ class Echo {
 
   // A single response waits. Writing it now would cost a system call of its own, and another request may already be
   // there.
-  bool MayWait() const { return !writing_ && !has_ended_ && unanswered_.size() == 1 && unanswered_.front() < kSmall; }
+  bool MayWait() const { return !writing_ && !has_ended_ && pending_.size() == 1 && pending_.front() < kSmall; }
 
   const grpc::testing::SimpleResponse& response() const { return response_; }
   const grpc::Status& status() const { return status_; }
@@ -69,7 +69,7 @@ class Echo {
   // Responses of this size are worth a system call of their own.
   static constexpr int kSmall = 4096;
 
-  std::deque<int> unanswered_;
+  std::deque<int> pending_;
   WriteBatch batch_;
   grpc::WriteOptions options_;
   grpc::testing::SimpleResponse response_;

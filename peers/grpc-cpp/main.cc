@@ -16,8 +16,8 @@ namespace {
 int Run(const std::string& command, Flags flags) {
   if (command == "serve") return Serve(ParseServe(std::move(flags)));
   if (command == "load") return RunLoad(ParseLoad(std::move(flags), kLoadFlags));
-  if (const auto word = flags.Next(); word && (command == "version" || command == "variants" || command == "settings")) {
-    throw Misuse("`" + *word + "` is not understood: " + command + " takes no flags");
+  if (const auto arg = flags.Next(); arg && (command == "version" || command == "variants" || command == "settings")) {
+    throw Misuse("unexpected argument `" + *arg + "`; " + command + " takes no flags");
   }
   if (command == "version") {
     std::printf("gRPC C++ %s\n", grpc::Version().c_str());
@@ -27,7 +27,7 @@ int Run(const std::string& command, Flags flags) {
   } else if (command == "settings") {
     PrintSettings();
   } else {
-    throw Misuse("`" + command + "` is not understood: the commands are version, variants, settings, serve and load");
+    throw Misuse("unknown command `" + command + "`; use version, variants, settings, serve or load");
   }
   return 0;
 }

@@ -29,9 +29,9 @@ inline grpc::Status MakeResponse(int size, grpc::testing::SimpleResponse* respon
   return grpc::Status::OK;
 }
 
-// Returns what is wrong with a reply to a request for `asked` payload bytes; empty if nothing.
-inline std::string WrongSize(const grpc::testing::SimpleResponse& response, int asked) {
+// Returns what is wrong with a reply to a request for `expected` payload bytes; empty if nothing.
+inline std::string WrongSize(const grpc::testing::SimpleResponse& response, int expected) {
   const size_t got = response.payload().body().size();
-  if (got == static_cast<size_t>(asked)) return {};
-  return "a reply of " + std::to_string(asked) + " bytes was asked for, " + std::to_string(got) + " came";
+  if (got == static_cast<size_t>(expected)) return {};
+  return "a reply of " + std::to_string(expected) + " bytes was asked for, " + std::to_string(got) + " came";
 }

@@ -41,12 +41,12 @@ void RefuseTakenPath(const std::string& address) {
   sockaddr_un name{};
   name.sun_family = AF_UNIX;
   const std::string path = address.substr(kUnix.size());
-  if (path.size() >= sizeof(name.sun_path)) throw std::runtime_error("cannot listen on " + address + ": the path is too long");
+  if (path.size() >= sizeof(name.sun_path)) throw std::runtime_error("failed to listen on " + address + ": the path is too long");
   path.copy(name.sun_path, path.size());
   const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const bool is_taken = connect(fd, reinterpret_cast<const sockaddr*>(&name), sizeof(name)) == 0;
   close(fd);
-  if (is_taken) throw std::runtime_error("cannot listen on " + address + ": Address already in use");
+  if (is_taken) throw std::runtime_error("failed to listen on " + address + ": Address already in use");
 }
 
 // Returns the address with the bound port.
@@ -56,13 +56,13 @@ std::string WithPort(const std::string& address, int port) {
 }
 
 // Blocks the signals before gRPC starts its threads, so that none of them handles them.
-sigset_t BlockEndingSignals() {
-  sigset_t ending;
-  sigemptyset(&ending);
-  sigaddset(&ending, SIGTERM);
-  sigaddset(&ending, SIGINT);
-  pthread_sigmask(SIG_BLOCK, &ending, nullptr);
-  return ending;
+sigset_t BlockStopSignals() {
+  sigset_t stop_signals;
+  sigemptyset(&stop_signals);
+  sigaddset(&stop_signals, SIGTERM);
+  sigaddset(&stop_signals, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &stop_signals, nullptr);
+  return stop_signals;
 }
 
 void CheckAddress(const std::string& address) {
@@ -91,11 +91,11 @@ ServeOptions ParseServe(Flags flags) {
     } else if (*flag == "--threads") {
       options.threads = static_cast<uint32_t>(ParseNumber(*flag, flags.Value(*flag), 1, kThreadsMax));
     } else {
-      throw Misuse("`" + *flag + "` is not understood: serve knows --listen, --variant, --cert, --key and --threads");
+      throw Misuse("unknown flag `" + *flag + "` of serve; use --listen, --variant, --cert, --key or --threads");
     }
   }
   if (options.threads && kServerVariants[options.variant] != kCompletionQueues) {
-    throw Misuse("`--threads` is not understood by this variant of the server, whose threads are gRPC's: take `cq`");
+    throw Misuse("`--threads` is not supported by this variant of the server; use `cq`");
   }
   if (options.certificate.empty() != options.key.empty()) throw Misuse("`--cert` and `--key` go together");
   if (options.listen.empty()) throw Misuse("serve wants --listen ADDR");
@@ -103,7 +103,7 @@ ServeOptions ParseServe(Flags flags) {
 }
 
 int Serve(const ServeOptions& options) {
-  const sigset_t ending = BlockEndingSignals();
+  const sigset_t stop_signals = BlockStopSignals();
   const LastLog log;
   // Never destroyed: their threads run until the process ends.
   Service* const service = MakeService(options).release();
@@ -121,7 +121,7 @@ int Serve(const ServeOptions& options) {
   grpc::Server* const server = builder.BuildAndStart().release();
   for (size_t i = 0; i < ports.size(); ++i) {
     if (server == nullptr && ports[i] <= 0) {
-      throw std::runtime_error("cannot listen on " + options.listen[i] + ": " + log.Reason());
+      throw std::runtime_error("failed to listen on " + options.listen[i] + ": " + log.Reason());
     }
   }
   if (server == nullptr) throw std::runtime_error("the server does not start: " + log.Reason());
@@ -131,7 +131,7 @@ int Serve(const ServeOptions& options) {
   std::fflush(stdout);
 
   int signal_number = 0;
-  sigwait(&ending, &signal_number);
+  sigwait(&stop_signals, &signal_number);
   server->Shutdown(std::chrono::system_clock::now() + kGrace);
   for (const std::string& address : options.listen) {
     if (IsUnixPath(address)) unlink(address.c_str() + kUnix.size());

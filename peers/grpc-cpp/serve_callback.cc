@@ -143,7 +143,7 @@ class BothWays final : public grpc::ServerBidiReactor<SimpleRequest, SimpleRespo
 
   void OnReadDone(bool ok) override {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (ok && !has_begun_) {
+    if (ok && !has_started_) {
       size_ = request_.response_size();
       status_ = MakeResponse(size_, &response_);
     }
@@ -152,7 +152,7 @@ class BothWays final : public grpc::ServerBidiReactor<SimpleRequest, SimpleRespo
       if (!writing_) Finish(status_);
       return;
     }
-    if (!std::exchange(has_begun_, true)) {
+    if (!std::exchange(has_started_, true)) {
       writing_ = true;
       StartSendInitialMetadata();
     }
@@ -183,7 +183,7 @@ class BothWays final : public grpc::ServerBidiReactor<SimpleRequest, SimpleRespo
   SimpleRequest request_;
   SimpleResponse response_;
   grpc::Status status_;
-  bool has_begun_ = false;
+  bool has_started_ = false;
   bool has_ended_ = false;
   bool writing_ = false;
 };

@@ -26,8 +26,8 @@ using AsyncService = BenchmarkService::AsyncService;
 constexpr int kUnaryCallsAwaited = 256;
 constexpr int kStreamsAwaited = 16;
 
-// Number of completions that a thread handles between polls of the connections, see Lane::Look.
-constexpr int kBetweenLooks = 64;
+// Number of completions that a thread handles between polls of the connections, see Lane::PollConnections.
+constexpr int kCompletionsPerPoll = 64;
 
 class EchoCall;
 
@@ -41,7 +41,7 @@ struct Lane {
   std::vector<std::pair<Continuation*, bool>> completed;
 
   void Run();
-  void Look();
+  void PollConnections();
 };
 
 // Calls of one method: awaited, in flight, or finished and reusable.
@@ -57,7 +57,7 @@ class Calls {
     call->Await();
   }
 
-  void Return(Call* call) { free_.push_back(call); }
+  void Release(Call* call) { free_.push_back(call); }
 
  private:
   Lane* lane_;
@@ -72,18 +72,18 @@ class UnaryCall {
     writer_.reset();
     context_.emplace();
     writer_.emplace(&*context_);
-    lane_->service->RequestUnaryCall(&*context_, &request_, &*writer_, lane_->queue.get(), lane_->queue.get(), begun_.tag());
+    lane_->service->RequestUnaryCall(&*context_, &request_, &*writer_, lane_->queue.get(), lane_->queue.get(), started_.tag());
   }
 
  private:
-  void Begun(bool ok) {
+  void Started(bool ok) {
     if (!ok) return;
     calls_->Await();
     const grpc::Status status = MakeResponse(request_.response_size(), &response_);
     writer_->Finish(response_, status, finished_.tag());
   }
 
-  void Finished(bool /*ok*/) { calls_->Return(this); }
+  void Finished(bool /*ok*/) { calls_->Release(this); }
 
   Lane* lane_;
   Calls<UnaryCall>* calls_;
@@ -91,7 +91,7 @@ class UnaryCall {
   SimpleResponse response_;
   std::optional<grpc::ServerContext> context_;
   std::optional<grpc::ServerAsyncResponseWriter<SimpleResponse>> writer_;
-  Then<UnaryCall, &UnaryCall::Begun> begun_{this};
+  Then<UnaryCall, &UnaryCall::Started> started_{this};
   Then<UnaryCall, &UnaryCall::Finished> finished_{this};
 };
 
@@ -105,11 +105,11 @@ class FromClientCall {
     context_.emplace();
     reader_.emplace(&*context_);
     response_size_ = 0;
-    lane_->service->RequestStreamingFromClient(&*context_, &*reader_, lane_->queue.get(), lane_->queue.get(), begun_.tag());
+    lane_->service->RequestStreamingFromClient(&*context_, &*reader_, lane_->queue.get(), lane_->queue.get(), started_.tag());
   }
 
  private:
-  void Begun(bool ok) {
+  void Started(bool ok) {
     if (!ok) return;
     calls_->Await();
     reader_->Read(&request_, read_.tag());
@@ -125,7 +125,7 @@ class FromClientCall {
     reader_->FinishWithError(status, finished_.tag());
   }
 
-  void Finished(bool /*ok*/) { calls_->Return(this); }
+  void Finished(bool /*ok*/) { calls_->Release(this); }
 
   Lane* lane_;
   Calls<FromClientCall>* calls_;
@@ -134,7 +134,7 @@ class FromClientCall {
   int response_size_ = 0;
   std::optional<grpc::ServerContext> context_;
   std::optional<grpc::ServerAsyncReader<SimpleResponse, SimpleRequest>> reader_;
-  Then<FromClientCall, &FromClientCall::Begun> begun_{this};
+  Then<FromClientCall, &FromClientCall::Started> started_{this};
   Then<FromClientCall, &FromClientCall::Read> read_{this};
   Then<FromClientCall, &FromClientCall::Finished> finished_{this};
 };
@@ -149,11 +149,11 @@ class FromServerCall {
     context_.emplace();
     writer_.emplace(&*context_);
     lane_->service->RequestStreamingFromServer(&*context_, &request_, &*writer_, lane_->queue.get(),
-                                               lane_->queue.get(), begun_.tag());
+                                               lane_->queue.get(), started_.tag());
   }
 
  private:
-  void Begun(bool ok) {
+  void Started(bool ok) {
     if (!ok) return;
     calls_->Await();
     const grpc::Status status = MakeResponse(request_.response_size(), &response_);
@@ -167,7 +167,7 @@ class FromServerCall {
     writer_->Write(response_, batch_.Next(request_.response_size(), false), wrote_.tag());
   }
 
-  void Finished(bool /*ok*/) { calls_->Return(this); }
+  void Finished(bool /*ok*/) { calls_->Release(this); }
 
   Lane* lane_;
   Calls<FromServerCall>* calls_;
@@ -176,7 +176,7 @@ class FromServerCall {
   WriteBatch batch_;
   std::optional<grpc::ServerContext> context_;
   std::optional<grpc::ServerAsyncWriter<SimpleResponse>> writer_;
-  Then<FromServerCall, &FromServerCall::Begun> begun_{this};
+  Then<FromServerCall, &FromServerCall::Started> started_{this};
   Then<FromServerCall, &FromServerCall::Wrote> wrote_{this};
   Then<FromServerCall, &FromServerCall::Finished> finished_{this};
 };
@@ -191,7 +191,7 @@ class EchoCall {
     context_.emplace();
     stream_.emplace(&*context_);
     echo_.emplace();
-    lane_->service->RequestStreamingCall(&*context_, &*stream_, lane_->queue.get(), lane_->queue.get(), begun_.tag());
+    lane_->service->RequestStreamingCall(&*context_, &*stream_, lane_->queue.get(), lane_->queue.get(), started_.tag());
   }
 
   // The queue has no other completions ready.
@@ -202,7 +202,7 @@ class EchoCall {
   }
 
  private:
-  void Begun(bool ok) {
+  void Started(bool ok) {
     if (!ok) return;
     calls_->Await();
     stream_->SendInitialMetadata(wrote_.tag());
@@ -229,7 +229,7 @@ class EchoCall {
     if (!waits_ && echo_->BeginFinish()) stream_->Finish(echo_->status(), finished_.tag());
   }
 
-  void Finished(bool /*ok*/) { calls_->Return(this); }
+  void Finished(bool /*ok*/) { calls_->Release(this); }
 
   Lane* lane_;
   Calls<EchoCall>* calls_;
@@ -239,7 +239,7 @@ class EchoCall {
   bool waits_ = false;
   std::optional<grpc::ServerContext> context_;
   std::optional<grpc::ServerAsyncReaderWriter<SimpleResponse, SimpleRequest>> stream_;
-  Then<EchoCall, &EchoCall::Begun> begun_{this};
+  Then<EchoCall, &EchoCall::Started> started_{this};
   Then<EchoCall, &EchoCall::Read> read_{this};
   Then<EchoCall, &EchoCall::Wrote> wrote_{this};
   Then<EchoCall, &EchoCall::Finished> finished_{this};
@@ -255,19 +255,19 @@ class BothWaysCall {
     context_.emplace();
     stream_.emplace(&*context_);
     status_ = grpc::Status::OK;
-    has_begun_ = has_ended_ = writing_ = false;
-    lane_->service->RequestStreamingBothWays(&*context_, &*stream_, lane_->queue.get(), lane_->queue.get(), begun_.tag());
+    has_started_ = has_ended_ = writing_ = false;
+    lane_->service->RequestStreamingBothWays(&*context_, &*stream_, lane_->queue.get(), lane_->queue.get(), started_.tag());
   }
 
  private:
-  void Begun(bool ok) {
+  void Started(bool ok) {
     if (!ok) return;
     calls_->Await();
     stream_->Read(&request_, read_.tag());
   }
 
   void Read(bool ok) {
-    if (ok && !has_begun_) {
+    if (ok && !has_started_) {
       size_ = request_.response_size();
       status_ = MakeResponse(size_, &response_);
     }
@@ -276,7 +276,7 @@ class BothWaysCall {
       if (!writing_) stream_->Finish(status_, finished_.tag());
       return;
     }
-    if (!std::exchange(has_begun_, true)) {
+    if (!std::exchange(has_started_, true)) {
       writing_ = true;
       stream_->SendInitialMetadata(wrote_.tag());
     }
@@ -295,7 +295,7 @@ class BothWaysCall {
     stream_->Write(response_, batch_.Next(size_, false), wrote_.tag());
   }
 
-  void Finished(bool /*ok*/) { calls_->Return(this); }
+  void Finished(bool /*ok*/) { calls_->Release(this); }
 
   Lane* lane_;
   Calls<BothWaysCall>* calls_;
@@ -304,12 +304,12 @@ class BothWaysCall {
   int size_ = 0;
   WriteBatch batch_;
   grpc::Status status_;
-  bool has_begun_ = false;
+  bool has_started_ = false;
   bool has_ended_ = false;
   bool writing_ = false;
   std::optional<grpc::ServerContext> context_;
   std::optional<grpc::ServerAsyncReaderWriter<SimpleResponse, SimpleRequest>> stream_;
-  Then<BothWaysCall, &BothWaysCall::Begun> begun_{this};
+  Then<BothWaysCall, &BothWaysCall::Started> started_{this};
   Then<BothWaysCall, &BothWaysCall::Read> read_{this};
   Then<BothWaysCall, &BothWaysCall::Wrote> wrote_{this};
   Then<BothWaysCall, &BothWaysCall::Finished> finished_{this};
@@ -337,9 +337,9 @@ void Lane::Run() {
     switch (queue->AsyncNext(&tag, &ok, waiting.empty() ? until : now)) {
       case grpc::CompletionQueue::GOT_EVENT:
         static_cast<Continuation*>(tag)->Resume(ok);
-        if (++handled < kBetweenLooks) break;
+        if (++handled < kCompletionsPerPoll) break;
         handled = 0;
-        Look();
+        PollConnections();
         break;
       case grpc::CompletionQueue::TIMEOUT:
         for (EchoCall* call : std::exchange(waiting, {})) call->Flush();
@@ -356,7 +356,7 @@ void Lane::Run() {
 //
 // The first of two timeouts may come without a poll: a completion while nobody polls makes gRPC skip the next poll
 // (`kicked_without_poller`, src/core/lib/iomgr/ev_epoll1_linux.cc).
-void Lane::Look() {
+void Lane::PollConnections() {
   void* tag = nullptr;
   bool ok = false;
   for (int timeouts = 0; timeouts < 2;) {

@@ -26,17 +26,17 @@
 namespace {
 
 // A channel argument of one side or both.
-struct Told {
+struct ChannelSetting {
   bool server;
   bool client;
   const char* name;
   const char* argument;
   int value;
-  const char* shown;
+  const char* display;
   const char* why;
 };
 
-constexpr Told kTold[] = {
+constexpr ChannelSetting kChannelSettings[] = {
     {true, true, "largest message received", GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, -1, "no limit",
      "the default is 4 MiB"},
     {true, true, "filters of a call", GRPC_ARG_MINIMAL_STACK, 1, "the fewest",
@@ -48,7 +48,7 @@ constexpr Told kTold[] = {
 };
 
 // A default of gRPC, or something that cannot be set.
-struct Untold {
+struct DefaultSetting {
   const char* side;
   std::string name;
   std::string value;
@@ -61,8 +61,8 @@ std::string Versions() {
          " as shared libraries of the system";
 }
 
-const std::vector<Untold>& Defaults() {
-  static const std::vector<Untold> lines = {
+const std::vector<DefaultSetting>& Defaults() {
+  static const std::vector<DefaultSetting> lines = {
       {"server", "threads of `callback`", "gRPC's own: half the machine's processors, 2 to 16",
        "gRPC has no option for it"},
       {"server",
@@ -106,21 +106,21 @@ const std::vector<Untold>& Defaults() {
 }  // namespace
 
 void ApplySettings(grpc::ServerBuilder& builder) {
-  for (const Told& told : kTold) {
-    if (told.server) builder.AddChannelArgument(told.argument, told.value);
+  for (const ChannelSetting& setting : kChannelSettings) {
+    if (setting.server) builder.AddChannelArgument(setting.argument, setting.value);
   }
 }
 
 void ApplySettings(grpc::ChannelArguments& arguments) {
-  for (const Told& told : kTold) {
-    if (told.client) arguments.SetInt(told.argument, told.value);
+  for (const ChannelSetting& setting : kChannelSettings) {
+    if (setting.client) arguments.SetInt(setting.argument, setting.value);
   }
 }
 
 void PrintSettings() {
-  for (const Told& told : kTold) {
-    const char* side = !told.client ? "server" : !told.server ? "client" : "both";
-    PrintSetting(side, std::string(told.name) + " (" + told.argument + ")", told.shown, told.why);
+  for (const ChannelSetting& setting : kChannelSettings) {
+    const char* side = !setting.client ? "server" : !setting.server ? "client" : "both";
+    PrintSetting(side, std::string(setting.name) + " (" + setting.argument + ")", setting.display, setting.why);
   }
-  for (const Untold& line : Defaults()) PrintSetting(line.side, line.name, line.value, line.why);
+  for (const DefaultSetting& line : Defaults()) PrintSetting(line.side, line.name, line.value, line.why);
 }

@@ -10,7 +10,7 @@ constexpr uint64_t kPauseAfterErrorNs = 10'000'000;
 }  // namespace
 
 void Worker::BeginUnlessOver() {
-  if (run().IsOver()) return Gone();
+  if (run().IsOver()) return Retire();
   timed_out_ = false;
   WaitsSince(run().NowNs());
   Begin();
@@ -37,10 +37,10 @@ void Worker::Fail(const grpc::Status& status) {
   } else {
     run().Fail(status.error_code(), status.error_message(), false);
   }
-  alarm_.emplace().Set(&bench_.queue, FromNow(kPauseAfterErrorNs), rested_.tag());
+  alarm_.emplace().Set(&bench_.queue, FromNow(kPauseAfterErrorNs), after_pause_.tag());
 }
 
-void Worker::Rested(bool /*ok*/) { BeginUnlessOver(); }
+void Worker::AfterPause(bool /*ok*/) { BeginUnlessOver(); }
 
 gpr_timespec FromNow(uint64_t ns) {
   return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_nanos(static_cast<int64_t>(ns), GPR_TIMESPAN));

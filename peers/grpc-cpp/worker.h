@@ -44,7 +44,7 @@ class Worker {
   void Repeat();
 
   // Called when the run has no more calls.
-  void Gone() { --bench_.active; }
+  void Retire() { --bench_.active; }
 
   // Starts waiting for the next message.
   void WaitsSince(uint64_t now_ns) { waits_since_ns_ = now_ns + 1; }
@@ -63,14 +63,14 @@ class Worker {
   grpc::testing::BenchmarkService::Stub& stub_;
 
  private:
-  void Rested(bool ok);
+  void AfterPause(bool ok);
 
   std::optional<grpc::ClientContext> context_;
   // Start of waiting by the clock, plus 1; 0 if not waiting.
   uint64_t waits_since_ns_ = 0;
   bool timed_out_ = false;
   std::optional<grpc::Alarm> alarm_;
-  Then<Worker, &Worker::Rested> rested_{this};
+  Then<Worker, &Worker::AfterPause> after_pause_{this};
 };
 
 // Returns the time `ns` from now, for an alarm.

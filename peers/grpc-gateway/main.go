@@ -29,15 +29,15 @@ func main() {
 	}
 }
 
-func run(words []string) error {
-	if len(words) == 0 {
+func run(args []string) error {
+	if len(args) == 0 {
 		return misuse{errors.New("no command was given: version, variants, settings or serve")}
 	}
-	command, words := words[0], words[1:]
+	command, args := args[0], args[1:]
 	switch command {
 	case "version", "variants", "settings":
-		if len(words) > 0 {
-			return misuse{fmt.Errorf("%s: `%s` is not understood", command, words[0])}
+		if len(args) > 0 {
+			return misuse{fmt.Errorf("%s: unexpected argument `%s`", command, args[0])}
 		}
 		switch command {
 		case "version":
@@ -53,10 +53,10 @@ func run(words []string) error {
 		}
 		return nil
 	case "serve":
-		return serve(words)
+		return serve(args)
 	case "help", "--help", "-h":
 		return flag.ErrHelp
 	default:
-		return own(command, words)
+		return ownCommand(command, args)
 	}
 }

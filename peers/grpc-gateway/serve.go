@@ -19,8 +19,8 @@ import (
 // stopTime limits how long calls may take to notice that the server stops.
 const stopTime = 500 * time.Millisecond
 
-// asked holds the arguments of `serve`.
-type asked struct {
+// serveArgs holds the arguments of `serve`.
+type serveArgs struct {
 	addresses []address
 	json      string
 	variant   string
@@ -28,7 +28,7 @@ type asked struct {
 }
 
 // newFlags returns a set of flags that reports errors in one line.
-func newFlags(command string, a *asked) *flag.FlagSet {
+func newFlags(command string, a *serveArgs) *flag.FlagSet {
 	flags := flag.NewFlagSet(command, flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	flags.Func("listen", "HOST:PORT, unix:PATH or unix-abstract:NAME", func(text string) error {
@@ -59,19 +59,19 @@ func newFlags(command string, a *asked) *flag.FlagSet {
 	return flags
 }
 
-func parse(command string, words []string) (asked, error) {
-	var a asked
+func parse(command string, args []string) (serveArgs, error) {
+	var a serveArgs
 	if len(variants) > 0 {
 		a.variant = variants[0]
 	}
 	flags := newFlags(command, &a)
-	switch err := flags.Parse(words); {
+	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
 		return a, err
 	case err != nil:
 		return a, misuse{err}
 	case flags.NArg() > 0:
-		return a, misuse{fmt.Errorf("%s: `%s` is not understood", command, flags.Arg(0))}
+		return a, misuse{fmt.Errorf("%s: unexpected argument `%s`", command, flags.Arg(0))}
 	case len(a.addresses) == 0 || a.json == "":
 		return a, misuse{fmt.Errorf("%s needs --listen ADDR and --json HOST:PORT", command)}
 	}
@@ -79,24 +79,24 @@ func parse(command string, words []string) (asked, error) {
 }
 
 // serve runs until SIGTERM or SIGINT.
-func serve(words []string) error {
-	a, err := parse("serve", words)
+func serve(args []string) error {
+	a, err := parse("serve", args)
 	if err != nil {
 		return err
 	}
-	ending := make(chan os.Signal, 1)
-	signal.Notify(ending, syscall.SIGTERM, syscall.SIGINT)
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
 	var listeners []net.Listener
 	var lines strings.Builder
-	for _, place := range a.addresses {
-		listener, err := net.Listen(place.network, place.place)
+	for _, addr := range a.addresses {
+		listener, err := net.Listen(addr.network, addr.addr)
 		if err != nil {
 			closeAll(listeners)
-			return fmt.Errorf("cannot listen on %s: %w", place.text, err)
+			return fmt.Errorf("failed to listen on %s: %w", addr.text, err)
 		}
 		listeners = append(listeners, listener)
-		text := place.text
-		if place.network == "tcp" {
+		text := addr.text
+		if addr.network == "tcp" {
 			text = listener.Addr().String()
 		}
 		fmt.Fprintln(&lines, "listening on", text)
@@ -114,7 +114,7 @@ func serve(words []string) error {
 	select {
 	case err := <-ended:
 		return fmt.Errorf("serving ended: %w", err)
-	case <-ending:
+	case <-signals:
 	}
 	stopped := make(chan struct{})
 	go func() {

@@ -59,15 +59,15 @@ func settings() [][3]string {
 type echo struct{ pb.UnimplementedEchoServer }
 
 func (echo) EchoStrings(ctx context.Context, request *pb.Strings) (*pb.Strings, error) {
-	return request, note(ctx)
+	return request, sendTimes(ctx)
 }
 
 func (echo) EchoPerson(ctx context.Context, request *pb.Person) (*pb.Person, error) {
-	return request, note(ctx)
+	return request, sendTimes(ctx)
 }
 
-// note sends the handler's times if the call asks for them.
-func note(ctx context.Context) error {
+// sendTimes sends the handler's times if the call asks for them.
+func sendTimes(ctx context.Context) error {
 	if metadata.ValueFromIncomingContext(ctx, timesHeader) == nil {
 		return nil
 	}
@@ -77,7 +77,7 @@ func note(ctx context.Context) error {
 }
 
 // start serves gRPC on the listeners and JSON on its address, and returns that address.
-func start(a asked, listeners []net.Listener, ended chan<- error) (func(), string, error) {
+func start(a serveArgs, listeners []net.Listener, ended chan<- error) (func(), string, error) {
 	server := grpc.NewServer(grpc.InitialWindowSize(streamWindow), grpc.InitialConnWindowSize(connectionWindow),
 		grpc.MaxRecvMsgSize(math.MaxInt32), grpc.MaxSendMsgSize(math.MaxInt32))
 	pb.RegisterEchoServer(server, echo{})
@@ -115,10 +115,10 @@ func newMux() *gateway.ServeMux {
 	return gateway.NewServeMux(gateway.WithIncomingHeaderMatcher(passes), gateway.WithOutgoingHeaderMatcher(passes))
 }
 
-func serveJSON(place string, handler http.Handler, ended chan<- error) (func(), string, error) {
-	listener, err := net.Listen("tcp", place)
+func serveJSON(addr string, handler http.Handler, ended chan<- error) (func(), string, error) {
+	listener, err := net.Listen("tcp", addr)
 	if err != nil {
-		return nil, "", fmt.Errorf("cannot listen on %s: %w", place, err)
+		return nil, "", fmt.Errorf("failed to listen on %s: %w", addr, err)
 	}
 	server := newServer(handler)
 	go func() { ended <- server.Serve(listener) }()
@@ -126,16 +126,16 @@ func serveJSON(place string, handler http.Handler, ended chan<- error) (func(), 
 }
 
 // startGateway starts this program again as `gateway`, and waits until it listens.
-func startGateway(a asked, target string, ended chan<- error) (func(), string, error) {
+func startGateway(a serveArgs, target string, ended chan<- error) (func(), string, error) {
 	program, err := os.Executable()
 	if err != nil {
 		return nil, "", err
 	}
-	words := []string{"gateway", "--listen", target, "--json", a.json}
+	args := []string{"gateway", "--listen", target, "--json", a.json}
 	if a.threads > 0 {
-		words = append(words, "--threads", strconv.Itoa(a.threads))
+		args = append(args, "--threads", strconv.Itoa(a.threads))
 	}
-	command := exec.Command(program, words...)
+	command := exec.Command(program, args...)
 	command.Stderr = os.Stderr
 	// Ends the gateway with this process, however that ends.
 	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
@@ -147,11 +147,11 @@ func startGateway(a asked, target string, ended chan<- error) (func(), string, e
 		return nil, "", err
 	}
 	line, err := bufio.NewReader(out).ReadString('\n')
-	place, is := strings.CutPrefix(strings.TrimSpace(line), "json on ")
-	gone := make(chan error, 1)
+	addr, is := strings.CutPrefix(strings.TrimSpace(line), "json on ")
+	exited := make(chan error, 1)
 	go func() {
 		err := command.Wait()
-		gone <- err
+		exited <- err
 		ended <- fmt.Errorf("the gateway is gone: %w", errors.Join(err, errors.New("it ended")))
 	}()
 	if err != nil || !is {
@@ -159,21 +159,21 @@ func startGateway(a asked, target string, ended chan<- error) (func(), string, e
 	}
 	return func() {
 		command.Process.Signal(syscall.SIGTERM)
-		<-gone
-	}, place, nil
+		<-exited
+	}, addr, nil
 }
 
-// own runs `gateway`: the gateway in its own process, in front of the server at --listen.
-func own(command string, words []string) error {
+// ownCommand runs `gateway`: the gateway in its own process, in front of the server at --listen.
+func ownCommand(command string, args []string) error {
 	if command != "gateway" {
-		return misuse{fmt.Errorf("there is no command `%s`: version, variants, settings or serve", command)}
+		return misuse{fmt.Errorf("unknown command `%s`; use version, variants, settings or serve", command)}
 	}
-	a, err := parse(command, words)
+	a, err := parse(command, args)
 	if err != nil {
 		return err
 	}
-	ending := make(chan os.Signal, 1)
-	signal.Notify(ending, syscall.SIGTERM, syscall.SIGINT)
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
 	mux := newMux()
 	options := []grpc.DialOption{
 		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithNoProxy(), grpc.WithDisableServiceConfig(),
@@ -184,15 +184,15 @@ func own(command string, words []string) error {
 		return err
 	}
 	ended := make(chan error, 1)
-	stop, place, err := serveJSON(a.json, mux, ended)
+	stop, addr, err := serveJSON(a.json, mux, ended)
 	if err != nil {
 		return err
 	}
-	fmt.Println("json on", place)
+	fmt.Println("json on", addr)
 	select {
 	case err := <-ended:
 		return fmt.Errorf("serving ended: %w", err)
-	case <-ending:
+	case <-signals:
 	}
 	stop()
 	return nil

@@ -11,7 +11,7 @@ import (
 type address struct {
 	text string
 	// For Go's net package.
-	network, place string
+	network, addr string
 }
 
 func parseAddress(text string) (address, error) {

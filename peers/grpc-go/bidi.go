@@ -91,7 +91,7 @@ func (w *worker) receiveAll(stream grpc.BidiStreamingClient[pb.SimpleRequest, pb
 	received, timed := int64(0), timed{}
 	defer func() { timed.record(w, w.run.nowNs()) }()
 	for {
-		reply, err := stream.Recv()
+		response, err := stream.Recv()
 		if errors.Is(err, io.EOF) {
 			if p.total.Load() == received {
 				return nil
@@ -99,7 +99,7 @@ func (w *worker) receiveAll(stream grpc.BidiStreamingClient[pb.SimpleRequest, pb
 			return errEndedEarly
 		}
 		if err == nil {
-			err = checkSize(reply, w.size)
+			err = checkSize(response, w.size)
 		}
 		if err != nil {
 			return err

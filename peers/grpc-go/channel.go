@@ -18,7 +18,7 @@ func connect(s settings) ([]pb.BenchmarkServiceClient, error) {
 	for i := range channels {
 		channel, err := grpc.NewClient(s.target.grpcTarget(), dialOptions()...)
 		if err != nil {
-			return nil, fmt.Errorf("cannot connect to %s: %w", s.target.text, err)
+			return nil, fmt.Errorf("failed to connect to %s: %w", s.target.text, err)
 		}
 		channel.Connect()
 		channels[i] = channel
@@ -26,7 +26,7 @@ func connect(s settings) ([]pb.BenchmarkServiceClient, error) {
 	clients := make([]pb.BenchmarkServiceClient, len(channels))
 	for i, channel := range channels {
 		if err := becomeReady(ctx, channel, s.timeout); err != nil {
-			return nil, fmt.Errorf("cannot connect to %s: %s", s.target.text, described(err))
+			return nil, fmt.Errorf("failed to connect to %s: %s", s.target.text, described(err))
 		}
 		clients[i] = pb.NewBenchmarkServiceClient(channel)
 	}

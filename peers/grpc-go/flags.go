@@ -16,23 +16,23 @@ func newFlags(command string) *flag.FlagSet {
 	return flags
 }
 
-// parse reads flags, and up to `others` other words anywhere among them.
-func parse(flags *flag.FlagSet, words []string, others int) ([]string, error) {
-	var found []string
+// parse reads flags, and up to `others` positional arguments anywhere among them.
+func parse(flags *flag.FlagSet, args []string, others int) ([]string, error) {
+	var positional []string
 	for {
-		if err := flags.Parse(words); errors.Is(err, flag.ErrHelp) {
+		if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
 			return nil, err
 		} else if err != nil {
 			return nil, misuse{err}
 		}
 		if flags.NArg() == 0 {
-			return found, nil
+			return positional, nil
 		}
-		if len(found) == others {
-			return nil, misuse{fmt.Errorf("%s: `%s` is not understood", flags.Name(), flags.Arg(0))}
+		if len(positional) == others {
+			return nil, misuse{fmt.Errorf("%s: unexpected argument `%s`", flags.Name(), flags.Arg(0))}
 		}
-		found = append(found, flags.Arg(0))
-		words = flags.Args()[1:]
+		positional = append(positional, flags.Arg(0))
+		args = flags.Args()[1:]
 	}
 }
 

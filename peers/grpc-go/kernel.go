@@ -8,7 +8,7 @@ import (
 
 // established counts this process's established TCP and Unix stream sockets; nil if the kernel does not tell.
 func established() *int {
-	own := ownSockets()
+	inodes := socketInodes()
 	tcp, err := os.ReadFile("/proc/self/net/tcp")
 	if err != nil {
 		return nil
@@ -19,22 +19,22 @@ func established() *int {
 	if err != nil {
 		return nil
 	}
-	count := tcpTable.count(string(tcp), own) + tcpTable.count(string(tcp6), own) + unixTable.count(string(unix), own)
+	count := tcpTable.count(string(tcp), inodes) + tcpTable.count(string(tcp6), inodes) + unixTable.count(string(unix), inodes)
 	return &count
 }
 
-// ownSockets returns the inodes of this process's open sockets.
-func ownSockets() map[string]bool {
-	own := map[string]bool{}
+// socketInodes returns the inodes of this process's open sockets.
+func socketInodes() map[string]bool {
+	inodes := map[string]bool{}
 	files, _ := filepath.Glob("/proc/self/fd/*")
 	for _, file := range files {
 		// A descriptor may be closed between listing and reading it.
 		link, _ := os.Readlink(file)
 		if inode, is := strings.CutPrefix(link, "socket:["); is {
-			own[strings.TrimSuffix(inode, "]")] = true
+			inodes[strings.TrimSuffix(inode, "]")] = true
 		}
 	}
-	return own
+	return inodes
 }
 
 // table names the columns of a table in /proc/net, from 0, and their values for an established socket.
@@ -50,11 +50,11 @@ var (
 	unixTable = table{map[int]string{4: "0001", 5: "03"}, 6}
 )
 
-func (t table) count(text string, own map[string]bool) int {
+func (t table) count(text string, inodes map[string]bool) int {
 	count := 0
-	for row := range strings.Lines(text) {
-		columns := strings.Fields(row)
-		counts := len(columns) > t.inode && own[columns[t.inode]]
+	for line := range strings.Lines(text) {
+		columns := strings.Fields(line)
+		counts := len(columns) > t.inode && inodes[columns[t.inode]]
 		for index, value := range t.conditions {
 			counts = counts && columns[index] == value
 		}

@@ -17,8 +17,8 @@ import (
 const busyShareMax = 0.95
 
 // load drives a server in a closed loop of workers, each with one call in flight.
-func load(words []string) error {
-	s, err := readSettings(words)
+func load(args []string) error {
+	s, err := readSettings(args)
 	if err != nil {
 		return err
 	}
@@ -49,9 +49,9 @@ func load(words []string) error {
 func firstCall(s settings, client pb.BenchmarkServiceClient) error {
 	ctx, cancel := context.WithTimeout(context.Background(), s.timeout)
 	defer cancel()
-	reply, err := client.UnaryCall(ctx, request(s.size, s.size))
+	response, err := client.UnaryCall(ctx, request(s.size, s.size))
 	if err == nil {
-		err = checkSize(reply, s.size)
+		err = checkSize(response, s.size)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: the first call, grpc.testing.BenchmarkService/UnaryCall, ended with %s", s.target.text, described(err))
@@ -61,7 +61,7 @@ func firstCall(s settings, client pb.BenchmarkServiceClient) error {
 
 // supervise warms up and measures, in one run or in two.
 func supervise(s settings, clients []pb.BenchmarkServiceClient) *loadResult {
-	if !s.endsWithAnswers() || s.warmup == 0 {
+	if !s.endsWithResponses() || s.warmup == 0 {
 		return drive(s, clients)
 	}
 	measured := s
@@ -78,7 +78,7 @@ func supervise(s settings, clients []pb.BenchmarkServiceClient) *loadResult {
 func drive(s settings, clients []pb.BenchmarkServiceClient) *loadResult {
 	threads := runtime.GOMAXPROCS(0)
 	began := time.Now()
-	r := newCourse(s, threads)
+	r := newRunState(s, threads)
 	m := measuring{announced: s.announce}
 	if s.warmup == 0 {
 		m.begin()
@@ -91,10 +91,10 @@ func drive(s settings, clients []pb.BenchmarkServiceClient) *loadResult {
 	for _, w := range workers {
 		crew.Go(w.repeat)
 	}
-	gone := make(chan struct{})
+	workersDone := make(chan struct{})
 	go func() {
 		crew.Wait()
-		close(gone)
+		close(workersDone)
 	}()
 
 	warm := time.NewTimer(time.Until(began.Add(s.warmup)))
@@ -103,20 +103,20 @@ func drive(s settings, clients []pb.BenchmarkServiceClient) *loadResult {
 	if lasts, known := r.measuredFor(); known {
 		window = time.NewTimer(lasts).C
 	}
-	look := time.NewTicker(min(max(s.timeout/4, time.Millisecond), 250*time.Millisecond))
+	stuckCheck := time.NewTicker(min(max(s.timeout/4, time.Millisecond), 250*time.Millisecond))
 	for working := true; working; {
 		select {
 		case <-warm.C:
-			if !m.begun {
+			if !m.hasStarted {
 				m.begin()
 			}
 		case <-window:
 			m.end()
-		case <-look.C:
+		case <-stuckCheck.C:
 			for _, w := range workers {
 				w.cancelIfStuck(s.timeout)
 			}
-		case <-gone:
+		case <-workersDone:
 			working = false
 		}
 	}
@@ -137,15 +137,15 @@ func drive(s settings, clients []pb.BenchmarkServiceClient) *loadResult {
 
 // measuring is the measured time. It announces its start and end to observers of the processes.
 type measuring struct {
-	announced, begun, ended bool
-	before                  cpuTime
+	announced, hasStarted, ended bool
+	before                       cpuTime
 	// From its start to its end.
 	cpu cpuTime
 }
 
 func (m *measuring) begin() {
-	m.say("measuring")
-	m.begun = true
+	m.print("measuring")
+	m.hasStarted = true
 	m.before = cpuOfThisProcess()
 }
 
@@ -154,15 +154,15 @@ func (m *measuring) end() {
 	if m.ended {
 		return
 	}
-	if !m.begun {
+	if !m.hasStarted {
 		m.begin()
 	}
 	m.cpu = cpuOfThisProcess().minus(m.before)
 	m.ended = true
-	m.say("measured")
+	m.print("measured")
 }
 
-func (m *measuring) say(word string) {
+func (m *measuring) print(word string) {
 	if m.announced {
 		fmt.Println(word)
 	}

@@ -32,15 +32,15 @@ func main() {
 	}
 }
 
-func run(words []string) error {
-	if len(words) == 0 {
+func run(args []string) error {
+	if len(args) == 0 {
 		return misuse{errors.New("no command was given: version, variants, settings, serve or load")}
 	}
-	command, words := words[0], words[1:]
+	command, args := args[0], args[1:]
 	switch command {
 	case "version", "variants", "settings":
-		if len(words) > 0 {
-			return misuse{fmt.Errorf("%s: `%s` is not understood", command, words[0])}
+		if len(args) > 0 {
+			return misuse{fmt.Errorf("%s: unexpected argument `%s`", command, args[0])}
 		}
 		switch command {
 		case "version":
@@ -48,16 +48,16 @@ func run(words []string) error {
 		case "variants":
 			fmt.Println("server\nclient")
 		default:
-			printTold()
+			printStackSettings()
 		}
 		return nil
 	case "serve":
-		return serve(words)
+		return serve(args)
 	case "load":
-		return load(words)
+		return load(args)
 	case "help", "--help", "-h":
 		return flag.ErrHelp
 	default:
-		return misuse{fmt.Errorf("there is no command `%s`: version, variants, settings, serve or load", command)}
+		return misuse{fmt.Errorf("unknown command `%s`; use version, variants, settings, serve or load", command)}
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-func TestOfARunByTimeCountsWhatEndsInIt(t *testing.T) {
-	r := newCourse(settings{warmup: 100, duration: 50}, 1)
+func TestTimedRunCountsOperationsThatEndInIt(t *testing.T) {
+	r := newRunState(settings{warmup: 100, duration: 50}, 1)
 	for _, c := range []struct {
 		nowNs int64
 		start start
@@ -25,8 +25,8 @@ func TestOfARunByTimeCountsWhatEndsInIt(t *testing.T) {
 	}
 }
 
-func TestOfARunByNumberCountsWhatBeginsAfterTheWarmUp(t *testing.T) {
-	r := newCourse(settings{warmup: 100, total: 20}, 1)
+func TestCountedRunCountsOperationsAfterWarmUp(t *testing.T) {
+	r := newRunState(settings{warmup: 100, total: 20}, 1)
 	if r.counts(warmUp, 120) || !r.counts(counted, 1<<40) {
 		t.Errorf("%v, %v", r.counts(warmUp, 120), r.counts(counted, 1<<40))
 	}
@@ -39,8 +39,8 @@ func TestOfARunByNumberCountsWhatBeginsAfterTheWarmUp(t *testing.T) {
 	}
 }
 
-func TestOfClientStreamsAllCountsUntilTheLastAnswer(t *testing.T) {
-	r := newCourse(settings{call: clientStream, duration: 50}, 1)
+func TestClientStreamsCountUntilLastResponse(t *testing.T) {
+	r := newRunState(settings{call: clientStream, duration: 50}, 1)
 	if start, _ := r.start(50, 16); start != over || !r.counts(counted, 1<<40) {
 		t.Errorf("at 50 ns: %v, %v", start, r.counts(counted, 1<<40))
 	}
@@ -54,8 +54,8 @@ func TestOfClientStreamsAllCountsUntilTheLastAnswer(t *testing.T) {
 	}
 }
 
-func TestALateFailureCountsIfItWasGivenUp(t *testing.T) {
-	r := newCourse(settings{warmup: 0, duration: 1}, 1)
+func TestLateFailureCountsIfTimedOut(t *testing.T) {
+	r := newRunState(settings{warmup: 0, duration: 1}, 1)
 	time.Sleep(time.Microsecond)
 	r.fail(0, errEndedEarly, false)
 	r.fail(0, errEndedEarly, true)
@@ -64,8 +64,8 @@ func TestALateFailureCountsIfItWasGivenUp(t *testing.T) {
 	}
 }
 
-func TestATotalIsGivenOutExactlyAndNotInTheWarmUp(t *testing.T) {
-	r := newCourse(settings{warmup: 100, total: 20}, 1)
+func TestTotalIsSpentExactlyAndNotInWarmUp(t *testing.T) {
+	r := newRunState(settings{warmup: 100, total: 20}, 1)
 	for i, want := range []struct {
 		nowNs int64
 		start start
@@ -77,7 +77,7 @@ func TestATotalIsGivenOutExactlyAndNotInTheWarmUp(t *testing.T) {
 	}
 }
 
-func TestMessagesOneWayHaveAPaceAndNoLatency(t *testing.T) {
+func TestOneWayMessagesHavePaceButNoLatency(t *testing.T) {
 	r := newRecorder(time.Now())
 	r.recordPace(320, 16)
 	r.recordPace(0, 0)
@@ -88,7 +88,7 @@ func TestMessagesOneWayHaveAPaceAndNoLatency(t *testing.T) {
 	}
 }
 
-func TestMergedRecordersAreOneThatSawAll(t *testing.T) {
+func TestMergedRecordersEqualOneRecorder(t *testing.T) {
 	started := time.Now()
 	even, odd, all := newRecorder(started), newRecorder(started), newRecorder(started)
 	for ns := int64(1); ns <= 1000; ns++ {
@@ -108,7 +108,7 @@ func TestMergedRecordersAreOneThatSawAll(t *testing.T) {
 }
 
 func TestOnlyEstablishedSocketsOfThisProcessCount(t *testing.T) {
-	own := map[string]bool{"1001": true, "1002": true}
+	inodes := map[string]bool{"1001": true, "1002": true}
 	tcp := `  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
    0: 0100007F:C383 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 1001 1 0 100 0 0 10 0
    1: 0100007F:9C40 0100007F:C383 01 00000000:00000000 00:00000000 00000000     0        0 1002 1 0 20 4 30 10 -1
@@ -119,12 +119,12 @@ func TestOnlyEstablishedSocketsOfThisProcessCount(t *testing.T) {
 0000000000000000: 00000003 00000000 00000000 0002 03 1002
 0000000000000000: 00000002 00000000 00010000 0001 01 1002 /tmp/socket
 `
-	if tcpTable.count(tcp, own) != 1 || unixTable.count(unix, own) != 1 {
-		t.Errorf("%d of TCP, %d Unix", tcpTable.count(tcp, own), unixTable.count(unix, own))
+	if tcpTable.count(tcp, inodes) != 1 || unixTable.count(unix, inodes) != 1 {
+		t.Errorf("%d of TCP, %d Unix", tcpTable.count(tcp, inodes), unixTable.count(unix, inodes))
 	}
 }
 
-func TestTheWindowOfABidiStreamIsBoundedInBytesAndMessages(t *testing.T) {
+func TestBidiWindowIsBoundedInBytesAndMessages(t *testing.T) {
 	for size, want := range map[int]int64{0: 4096, 1024: 1024, 64 << 10: 16, 1 << 20: 2, 4 << 20: 2} {
 		if got := outstanding(size); got != want {
 			t.Errorf("%d bytes: %d messages", size, got)
@@ -133,18 +133,18 @@ func TestTheWindowOfABidiStreamIsBoundedInBytesAndMessages(t *testing.T) {
 }
 
 func TestAddresses(t *testing.T) {
-	for text, place := range map[string]string{
+	for text, addr := range map[string]string{
 		"127.0.0.1:0": "127.0.0.1:0", "[::1]:1": "[::1]:1", "unix:/tmp/a b": "/tmp/a b", "unix-abstract:n": "@n",
 		"": "", "host": "", ":1": "", "host:65536": "", "unix:": "", "unix-abstract:": "",
 	} {
-		if a, err := parseAddress(text); a.place != place || (err == nil) != (place != "") {
+		if a, err := parseAddress(text); a.addr != addr || (err == nil) != (addr != "") {
 			t.Errorf("`%s` is %+v, %v", text, a, err)
 		}
 	}
 }
 
-func TestSettingsAreLinesOfFourFields(t *testing.T) {
-	for _, line := range append(tuned(), untold()...) {
+func TestSettingsHaveFourFields(t *testing.T) {
+	for _, line := range append(tunedSettings(), stackDefaults()...) {
 		for _, field := range []string{line.name, line.value, line.why} {
 			if strings.ContainsAny(field, "\t\n") {
 				t.Errorf("%+v", line)

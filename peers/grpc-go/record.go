@@ -105,13 +105,13 @@ func (r *recorder) noteSpike(tookNs int64) {
 }
 
 func (r *recorder) spike(s spike) {
-	place, _ := slices.BinarySearchFunc(r.spikes, s, func(other, s spike) int {
+	index, _ := slices.BinarySearchFunc(r.spikes, s, func(other, s spike) int {
 		if other.TookNs >= s.TookNs {
 			return -1
 		}
 		return 1
 	})
-	r.spikes = slices.Insert(r.spikes, place, s)
+	r.spikes = slices.Insert(r.spikes, index, s)
 	r.spikes = r.spikes[:min(len(r.spikes), spikesMax)]
 }
 

@@ -54,7 +54,7 @@ type cpuTime struct {
 }
 
 type connectionCount struct {
-	Asked       int  `json:"asked"`
+	Requested   int  `json:"asked"`
 	Established *int `json:"established"`
 }
 
@@ -88,7 +88,7 @@ func newResult(s settings, r *recorder, started time.Time, took, drain time.Dura
 		Spikes:        r.spikes,
 		Histogram:     r.histogram(),
 		ClientCPU:     cpu,
-		Connections:   connectionCount{Asked: s.connections},
+		Connections:   connectionCount{Requested: s.connections},
 		Notes:         []note{},
 	}
 	if s.total > 0 {
@@ -127,8 +127,8 @@ func (r *loadResult) countConnections(before, after *int) {
 	}
 	established := *after - *before
 	r.Connections.Established = &established
-	if asked := r.Connections.Asked; established != asked {
-		r.note(fmt.Sprintf("connections: %d requested, %d in the kernel's tables", asked, established), false)
+	if requested := r.Connections.Requested; established != requested {
+		r.note(fmt.Sprintf("connections: %d requested, %d in the kernel's tables", requested, established), false)
 	}
 }
 

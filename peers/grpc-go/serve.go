@@ -18,7 +18,7 @@ import (
 const stopTime = 500 * time.Millisecond
 
 // serve runs until SIGTERM or SIGINT.
-func serve(words []string) error {
+func serve(args []string) error {
 	var addresses []address
 	flags := newFlags("serve")
 	flags.Func("listen", "HOST:PORT, unix:PATH or unix-abstract:NAME", func(text string) error {
@@ -28,15 +28,15 @@ func serve(words []string) error {
 	})
 	variantFlag(flags)
 	threadsFlag(flags)
-	if _, err := parse(flags, words, 0); err != nil {
+	if _, err := parse(flags, args, 0); err != nil {
 		return err
 	}
 	if len(addresses) == 0 {
 		return misuse{errors.New("serve needs --listen ADDR")}
 	}
 
-	ending := make(chan os.Signal, 1)
-	signal.Notify(ending, syscall.SIGTERM, syscall.SIGINT)
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
 	listeners, err := listen(addresses)
 	if err != nil {
 		return err
@@ -50,7 +50,7 @@ func serve(words []string) error {
 	select {
 	case err := <-ended:
 		return fmt.Errorf("serving ended: %w", err)
-	case <-ending:
+	case <-signals:
 	}
 	stopped := make(chan struct{})
 	go func() {
@@ -70,12 +70,12 @@ func listen(addresses []address) ([]net.Listener, error) {
 	var listeners []net.Listener
 	var lines strings.Builder
 	for _, a := range addresses {
-		listener, err := net.Listen(a.network, a.place)
+		listener, err := net.Listen(a.network, a.addr)
 		if err != nil {
 			for _, other := range listeners {
 				other.Close()
 			}
-			return nil, fmt.Errorf("cannot listen on %s: %w", a.text, err)
+			return nil, fmt.Errorf("failed to listen on %s: %w", a.text, err)
 		}
 		listeners = append(listeners, listener)
 		text := a.text

@@ -15,7 +15,7 @@ type service struct {
 	pb.UnimplementedBenchmarkServiceServer
 }
 
-func response(request *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+func newResponse(request *pb.SimpleRequest) (*pb.SimpleResponse, error) {
 	if request.ResponseSize < 0 || request.ResponseSize > payloadBytesMax {
 		return nil, status.Errorf(codes.InvalidArgument, "response_size %d is not within 0 to %d", request.ResponseSize, payloadBytesMax)
 	}
@@ -23,7 +23,7 @@ func response(request *pb.SimpleRequest) (*pb.SimpleResponse, error) {
 }
 
 func (service) UnaryCall(_ context.Context, request *pb.SimpleRequest) (*pb.SimpleResponse, error) {
-	return response(request)
+	return newResponse(request)
 }
 
 func (service) StreamingCall(stream grpc.BidiStreamingServer[pb.SimpleRequest, pb.SimpleResponse]) error {
@@ -35,11 +35,11 @@ func (service) StreamingCall(stream grpc.BidiStreamingServer[pb.SimpleRequest, p
 		if err != nil {
 			return err
 		}
-		reply, err := response(request)
+		response, err := newResponse(request)
 		if err != nil {
 			return err
 		}
-		if err := stream.Send(reply); err != nil {
+		if err := stream.Send(response); err != nil {
 			return err
 		}
 	}
@@ -58,9 +58,9 @@ func (service) StreamingFromClient(stream grpc.ClientStreamingServer[pb.SimpleRe
 }
 
 func (service) StreamingFromServer(request *pb.SimpleRequest, stream grpc.ServerStreamingServer[pb.SimpleResponse]) error {
-	reply, err := response(request)
+	response, err := newResponse(request)
 	for err == nil {
-		err = stream.Send(reply)
+		err = stream.Send(response)
 	}
 	return err
 }
@@ -74,7 +74,7 @@ func (service) StreamingBothWays(stream grpc.BidiStreamingServer[pb.SimpleReques
 	if err != nil {
 		return err
 	}
-	reply, err := response(request)
+	response, err := newResponse(request)
 	if err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func (service) StreamingBothWays(stream grpc.BidiStreamingServer[pb.SimpleReques
 			}
 			return err
 		default:
-			if err := stream.Send(reply); err != nil {
+			if err := stream.Send(response); err != nil {
 				return err
 			}
 		}

@@ -50,13 +50,13 @@ type settings struct {
 	json     bool
 }
 
-// endsWithAnswers reports whether the measured time ends with the last response after the duration: see "client-stream"
+// endsWithResponses reports whether the measured time ends with the last response after the duration: see "client-stream"
 // in peers/README.md.
-func (s settings) endsWithAnswers() bool {
+func (s settings) endsWithResponses() bool {
 	return s.call == clientStream && s.total == 0
 }
 
-func readSettings(words []string) (settings, error) {
+func readSettings(args []string) (settings, error) {
 	s := settings{call: unary, duration: 10 * time.Second, warmup: time.Second, timeout: 10 * time.Second}
 	format := "text"
 	flags := newFlags("load")
@@ -73,7 +73,7 @@ func readSettings(words []string) (settings, error) {
 	flags.BoolVar(&s.announce, "announce", false, "")
 	variantFlag(flags)
 	threadsFlag(flags)
-	targets, err := parse(flags, words, 1)
+	targets, err := parse(flags, args, 1)
 	if err != nil {
 		return s, err
 	}
@@ -86,24 +86,24 @@ func readSettings(words []string) (settings, error) {
 
 // complete fills in settings that depend on the given flags.
 func (s *settings) complete(flags *flag.FlagSet, targets []string) error {
-	given := map[string]bool{}
-	flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	isSet := map[string]bool{}
+	flags.Visit(func(f *flag.Flag) { isSet[f.Name] = true })
 	if len(targets) == 0 {
 		return errors.New("load needs a TARGET")
 	}
-	if given["n"] {
-		if given["z"] {
+	if isSet["n"] {
+		if isSet["z"] {
 			return errors.New("-z and -n: either a duration or a total ends the run")
 		}
 		if s.total == 0 || s.total > math.MaxInt64 {
 			return fmt.Errorf("-n %d: from 1 to %d", s.total, math.MaxInt64)
 		}
 		s.duration = 0
-		if !given["warmup"] {
+		if !isSet["warmup"] {
 			s.warmup = 0
 		}
 	}
-	if !given["c"] {
+	if !isSet["c"] {
 		s.inFlight = s.connections
 		if s.call == unary {
 			s.inFlight = max(64, s.connections)

@@ -41,9 +41,9 @@ func unanswered(patience time.Duration) error {
 }
 
 // checkSize checks the size of a reply; a wrong size fails the call.
-func checkSize(reply *pb.SimpleResponse, asked int) error {
-	if got := len(reply.GetPayload().GetBody()); got != asked {
-		return status.Errorf(codes.DataLoss, "a reply of %d bytes was asked for, %d came", asked, got)
+func checkSize(response *pb.SimpleResponse, expected int) error {
+	if got := len(response.GetPayload().GetBody()); got != expected {
+		return status.Errorf(codes.DataLoss, "a reply of %d bytes was asked for, %d came", expected, got)
 	}
 	return nil
 }

@@ -19,7 +19,7 @@ type worker struct {
 	index  int
 	call   callType
 	size   int
-	run    *course
+	run    *runState
 	client pb.BenchmarkServiceClient
 	// Time since when it has been waiting; 0 if it is not waiting.
 	waitsSinceNs atomic.Int64
@@ -31,7 +31,7 @@ type worker struct {
 	mutex sync.Mutex
 }
 
-func newWorker(index int, s settings, run *course, client pb.BenchmarkServiceClient) *worker {
+func newWorker(index int, s settings, run *runState, client pb.BenchmarkServiceClient) *worker {
 	w := &worker{index: index, call: s.call, size: s.size, run: run, client: client}
 	w.renew()
 	return w
@@ -71,12 +71,12 @@ func (w *worker) repeat() {
 		if err == nil {
 			continue
 		}
-		givenUp := w.ctx.Err() != nil
-		if givenUp {
+		timedOut := w.ctx.Err() != nil
+		if timedOut {
 			err = context.Cause(w.ctx)
 			w.renew()
 		}
-		w.run.fail(w.index, err, givenUp)
+		w.run.fail(w.index, err, timedOut)
 		time.Sleep(pauseAfterError)
 	}
 }
@@ -98,9 +98,9 @@ func (w *worker) unary() error {
 			return nil
 		}
 		w.waits(startedNs)
-		reply, err := w.client.UnaryCall(w.ctx, request)
+		response, err := w.client.UnaryCall(w.ctx, request)
 		if err == nil {
-			err = checkSize(reply, w.size)
+			err = checkSize(response, w.size)
 		}
 		if err != nil {
 			return err
@@ -127,12 +127,12 @@ func (w *worker) clientStream() error {
 	}
 	sent, stride, request := newRecorder(w.run.measuredFrom()), stride(w.size), request(w.size, 0)
 	startedNs := w.run.nowNs()
-	begun, complete := false, false
+	hasStarted, complete := false, false
 	for !complete {
 		w.waits(startedNs)
 		start, count := w.run.start(startedNs, stride)
 		complete = start == over
-		begun = begun || !complete
+		hasStarted = hasStarted || !complete
 		for range count {
 			if err = stream.Send(request); err != nil {
 				break
@@ -148,14 +148,14 @@ func (w *worker) clientStream() error {
 		startedNs = nowNs
 	}
 	// If Send fails with EOF, this returns the reason.
-	reply, err := stream.CloseAndRecv()
+	response, err := stream.CloseAndRecv()
 	if err == nil && !complete {
 		err = errEndedEarly
 	}
 	if err == nil {
-		err = checkSize(reply, 0)
+		err = checkSize(response, 0)
 	}
-	if err != nil || !begun {
+	if err != nil || !hasStarted {
 		// A stream without a message, because the run was over first, does not count.
 		return err
 	}
@@ -187,9 +187,9 @@ func (w *worker) serverStream() error {
 	for start != over {
 		received := int64(0)
 		for received < count {
-			var reply *pb.SimpleResponse
-			if reply, err = stream.Recv(); err == nil {
-				err = checkSize(reply, w.size)
+			var response *pb.SimpleResponse
+			if response, err = stream.Recv(); err == nil {
+				err = checkSize(response, w.size)
 			} else if errors.Is(err, io.EOF) {
 				err = errEndedEarly
 			}

@@ -21,7 +21,7 @@ class BidiStreamWorker final : public Worker {
  private:
   void Begin() override {
     stream_ = nullptr;
-    sent_ = received_ = left_ = 0;
+    sent_ = received_ = remaining_ = 0;
     is_full_ = is_complete_ = has_ended_ = false;
     timed_ = {};
     Write();
@@ -32,8 +32,8 @@ class BidiStreamWorker final : public Worker {
     while (!is_complete_ && !has_ended_) {
       is_full_ = sent_ - received_ >= window_;
       if (is_full_) return;
-      if (left_ == 0 && !NextStride()) return Complete();
-      --left_;
+      if (remaining_ == 0 && !NextStride()) return Complete();
+      --remaining_;
       ++sent_;
       WriteOne();
     }
@@ -49,13 +49,13 @@ class BidiStreamWorker final : public Worker {
 
   // Ends the sending side. A stream without a message, because the run was over first, does not exist yet.
   void Complete() {
-    if (stream_ == nullptr) return Gone();
+    if (stream_ == nullptr) return Retire();
     stream_->writesDone();
   }
 
   void Received() {
     if (has_ended_) return;
-    if (const std::string wrong = WrongReply(call(), size()); !wrong.empty()) {
+    if (const std::string wrong = WrongResponse(call(), size()); !wrong.empty()) {
       has_ended_ = true;
       RecordStride(run().NowNs());
       Cancel();
@@ -78,8 +78,8 @@ class BidiStreamWorker final : public Worker {
   bool NextStride() {
     const uint64_t now_ns = run().NowNs();
     const Start start = run().Begin(now_ns, stride_);
-    left_ = start.count;
-    is_complete_ = left_ == 0;
+    remaining_ = start.count;
+    is_complete_ = remaining_ == 0;
     if (!is_complete_) Stamp(sent_) = start.counts ? std::max<uint64_t>(now_ns, 1) : 0;
     return !is_complete_;
   }
@@ -123,7 +123,7 @@ class BidiStreamWorker final : public Worker {
   uint64_t sent_ = 0;
   uint64_t received_ = 0;
   // Unsent messages of the current stride.
-  uint64_t left_ = 0;
+  uint64_t remaining_ = 0;
   bool is_full_ = false;
   // Nothing left to send.
   bool is_complete_ = false;

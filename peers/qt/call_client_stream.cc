@@ -27,7 +27,7 @@ class ClientStreamWorker final : public Worker {
     // The first pace includes the wait for the previous stream's response.
     if (!continues_) started_ns_ = now_ns;
     continues_ = false;
-    if (!NextStride(now_ns)) return Gone();
+    if (!NextStride(now_ns)) return Retire();
     HandOver();
   }
 
@@ -37,13 +37,13 @@ class ClientStreamWorker final : public Worker {
   void HandOver() {
     // The stream may also have been cancelled.
     if (stream_ != nullptr && stream_->isFinished()) return;
-    for (uint64_t i = 0; i < turn_ && !is_complete_; ++i) {
-      if (left_ == 0) {
+    for (uint64_t i = 0; i < messages_per_turn_ && !is_complete_; ++i) {
+      if (remaining_ == 0) {
         const uint64_t now_ns = run().NowNs();
         EndStride(now_ns);
         if (handed_over_ >= stream_messages_ || !NextStride(now_ns)) return Complete();
       }
-      --left_;
+      --remaining_;
       ++handed_over_;
       Write();
     }
@@ -74,15 +74,15 @@ class ClientStreamWorker final : public Worker {
   // Returns false when the run is over.
   bool NextStride(uint64_t now_ns) {
     start_ = run().Begin(now_ns, stride_);
-    left_ = start_.count;
-    return left_ > 0;
+    remaining_ = start_.count;
+    return remaining_ > 0;
   }
 
   void Finished(const QGrpcStatus& status) override {
     const bool was_complete = is_complete_;
     is_complete_ = true;
     if (!status.isOk()) return Fail(status);
-    if (const std::string wrong = WrongReply(call(), 0); !wrong.empty()) return FailAsWrong(wrong);
+    if (const std::string wrong = WrongResponse(call(), 0); !wrong.empty()) return FailAsWrong(wrong);
     if (!was_complete) return FailAsEndedEarly();
     if (sent_.operations() > 0) {
       run().recorder.Add(sent_);
@@ -94,14 +94,14 @@ class ClientStreamWorker final : public Worker {
   }
 
   const uint64_t stride_ = Stride(size());
-  const uint64_t turn_ = MessagesOf(kTurnBytes, kTurnMessages, size());
+  const uint64_t messages_per_turn_ = MessagesOf(kTurnBytes, kTurnMessages, size());
   const uint64_t stream_messages_ = MessagesOf(kStreamBytes, kStreamMessages, size());
   QGrpcClientStream* stream_ = nullptr;
   Recorder sent_;
   // The current stride: its start, and its unsent messages.
   Start start_{};
   uint64_t started_ns_ = 0;
-  uint64_t left_ = 0;
+  uint64_t remaining_ = 0;
   // Messages of this stream.
   uint64_t handed_over_ = 0;
   // Nothing left to send.

@@ -19,7 +19,7 @@ class ServerStreamWorker final : public Worker {
     is_over_ = false;
     started_ns_ = run().NowNs();
     start_ = run().Begin(started_ns_, stride_);
-    if (start_.count == 0) return Gone();
+    if (start_.count == 0) return Retire();
     QGrpcServerStream* stream = client_.StreamingFromServer(bench_.request).release();
     Follow(stream);
     connect(stream, &QGrpcServerStream::messageReceived, this, [this] { Received(); });
@@ -28,7 +28,7 @@ class ServerStreamWorker final : public Worker {
   void Received() {
     // Arrived before the stream was cancelled.
     if (is_over_) return;
-    if (const std::string wrong = WrongReply(call(), size()); !wrong.empty()) {
+    if (const std::string wrong = WrongResponse(call(), size()); !wrong.empty()) {
       EndStride(run().NowNs());
       GiveUp();
       return FailAsWrong(wrong);

@@ -17,7 +17,7 @@ class UnaryWorker final : public Worker {
   // The end of a call is the start of the next, so that one reading of the clock serves both.
   void BeginAt(uint64_t now_ns) {
     start_ = run().Begin(now_ns, 1);
-    if (start_.count == 0) return Gone();
+    if (start_.count == 0) return Retire();
     started_ns_ = now_ns;
     WaitsSince(now_ns);
     Follow(client_.UnaryCall(bench_.request).release());
@@ -25,7 +25,7 @@ class UnaryWorker final : public Worker {
 
   void Finished(const QGrpcStatus& status) override {
     if (!status.isOk()) return Fail(status);
-    if (const std::string wrong = WrongReply(call(), size()); !wrong.empty()) return FailAsWrong(wrong);
+    if (const std::string wrong = WrongResponse(call(), size()); !wrong.empty()) return FailAsWrong(wrong);
     const uint64_t now_ns = run().NowNs();
     if (run().Counts(start_, now_ns)) {
       run().Record(now_ns - started_ns_, 1, now_ns);

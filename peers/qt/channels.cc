@@ -28,14 +28,14 @@ void FinishFirst(const LoadOptions& options, QGrpcCallReply& call) {
   QObject::connect(&call, &QGrpcOperation::finished, &loop, end);
   QTimer::singleShot(std::chrono::nanoseconds(options.timeout_ns), &loop, [&] { call.cancel(); });
   loop.exec();
-  const bool was_given_up = status.code() == QtGrpc::StatusCode::Cancelled;
+  const bool timed_out = status.code() == QtGrpc::StatusCode::Cancelled;
   const std::string failed = options.target + ": the first call, grpc.testing.BenchmarkService/UnaryCall, ended with ";
-  if (was_given_up) throw std::runtime_error(failed + "DEADLINE_EXCEEDED: no answer came in time");
+  if (timed_out) throw std::runtime_error(failed + "DEADLINE_EXCEEDED: no answer came in time");
   if (!status.isOk()) {
     const int code = static_cast<int>(status.code());
     throw std::runtime_error(failed + CodeName(code) + ": " + status.message().toStdString());
   }
-  const std::string wrong = WrongReply(call, options.size);
+  const std::string wrong = WrongResponse(call, options.size);
   if (!wrong.empty()) throw std::runtime_error(failed + "DATA_LOSS: " + wrong);
 }
 
@@ -53,7 +53,7 @@ QUrl Address(const std::string& target) {
   }
   url.setUrl(QStringLiteral("http://") + text, QUrl::StrictMode);
   if (!url.isValid() || url.host().isEmpty() || url.port() <= 0 || !url.path().isEmpty()) {
-    throw Misuse("`" + target + "` is not understood: Qt GRPC reaches HOST:PORT and unix:PATH");
+    throw Misuse("invalid target `" + target + "`; use HOST:PORT or unix:PATH");
   }
   return url;
 }

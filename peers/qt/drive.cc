@@ -12,8 +12,8 @@
 namespace {
 
 // Interval between checks of the workers.
-constexpr uint64_t kLookEveryNsMin = 1'000'000;
-constexpr uint64_t kLookEveryNsMax = 250'000'000;
+constexpr uint64_t kCheckIntervalNsMin = 1'000'000;
+constexpr uint64_t kCheckIntervalNsMax = 250'000'000;
 
 // Creates the request of a run: streams of responses only ask for the payload, streams of requests only send it, the
 // others do both.
@@ -41,8 +41,8 @@ std::unique_ptr<Worker> MakeWorker(Bench& bench, grpc::testing::BenchmarkService
 template <class Then>
 void At(const Run& run, uint64_t at_ns, QObject* context, Then then) {
   const uint64_t now_ns = run.NowNs();
-  const std::chrono::nanoseconds left(at_ns > now_ns ? at_ns - now_ns : 0);
-  QTimer::singleShot(left, Qt::PreciseTimer, context, then);
+  const std::chrono::nanoseconds remaining(at_ns > now_ns ? at_ns - now_ns : 0);
+  QTimer::singleShot(remaining, Qt::PreciseTimer, context, then);
 }
 
 LoadResult DriveOnce(const LoadOptions& options, const Clients& clients) {
@@ -54,7 +54,7 @@ LoadResult DriveOnce(const LoadOptions& options, const Clients& clients) {
   for (size_t i = 0; i < options.in_flight; ++i) workers.push_back(MakeWorker(bench, *clients[i % clients.size()]));
 
   const auto begin_measuring = [&] {
-    if (!measuring.begun()) measuring.Begin();
+    if (!measuring.has_started()) measuring.Begin();
   };
   QObject timers;
   if (options.warmup_ns == 0) {
@@ -63,13 +63,13 @@ LoadResult DriveOnce(const LoadOptions& options, const Clients& clients) {
     At(run, options.warmup_ns, &timers, begin_measuring);
   }
   if (run.EndsByClock()) At(run, options.warmup_ns + *options.duration_ns, &timers, [&] { measuring.End(); });
-  QTimer look;
-  QObject::connect(&look, &QTimer::timeout, &timers, [&] {
+  QTimer check_timer;
+  QObject::connect(&check_timer, &QTimer::timeout, &timers, [&] {
     const uint64_t now_ns = run.NowNs();
     for (const auto& worker : workers) worker->CancelIfStuck(now_ns);
   });
-  const std::chrono::nanoseconds look_every(std::clamp(options.timeout_ns / 4, kLookEveryNsMin, kLookEveryNsMax));
-  look.start(std::chrono::ceil<std::chrono::milliseconds>(look_every));
+  const std::chrono::nanoseconds check_interval(std::clamp(options.timeout_ns / 4, kCheckIntervalNsMin, kCheckIntervalNsMax));
+  check_timer.start(std::chrono::ceil<std::chrono::milliseconds>(check_interval));
 
   bench.active = workers.size();
   for (const auto& worker : workers) worker->BeginUnlessOver();

@@ -25,9 +25,9 @@ LoadOptions ParseQtLoad(Flags flags) {
 int RunLoad(const LoadOptions& options) {
   qInstallMessageHandler(LogNothing);
   char name[] = "peer";
-  char* words[] = {name, nullptr};
+  char* args[] = {name, nullptr};
   int count = 1;
-  const QCoreApplication application(count, words);
+  const QCoreApplication application(count, args);
 
   const std::optional<uint32_t> before = EstablishedSockets();
   const Clients clients = Connect(options);

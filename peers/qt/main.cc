@@ -14,10 +14,10 @@ namespace {
 
 int Run(const std::string& command, Flags flags) {
   if (command == "load") return RunLoad(ParseQtLoad(std::move(flags)));
-  if (command == "serve") throw Misuse("`serve` is not understood: Qt GRPC has no server");
+  if (command == "serve") throw Misuse("`serve` is not supported: Qt GRPC has no server");
   const bool takes_none = command == "version" || command == "variants" || command == "settings";
-  if (const auto word = flags.Next(); word && takes_none) {
-    throw Misuse("`" + *word + "` is not understood: " + command + " takes no flags");
+  if (const auto arg = flags.Next(); arg && takes_none) {
+    throw Misuse("unexpected argument `" + *arg + "`; " + command + " takes no flags");
   }
   if (command == "version") {
     std::printf("Qt GRPC %s\n", QTGRPC_VERSION_STR);
@@ -26,7 +26,7 @@ int Run(const std::string& command, Flags flags) {
   } else if (command == "settings") {
     PrintSettings();
   } else {
-    throw Misuse("`" + command + "` is not understood: the commands are version, variants, settings and load");
+    throw Misuse("unknown command `" + command + "`; use version, variants, settings or load");
   }
   return 0;
 }

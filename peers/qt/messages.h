@@ -17,15 +17,15 @@ inline grpc::testing::SimpleRequest MakeRequest(int size, int response_size) {
   return request;
 }
 
-// Returns what is wrong with a reply to a request for `asked` payload bytes; empty if nothing.
-inline std::string WrongSize(const grpc::testing::SimpleResponse& response, int asked) {
+// Returns what is wrong with a reply to a request for `expected` payload bytes; empty if nothing.
+inline std::string WrongSize(const grpc::testing::SimpleResponse& response, int expected) {
   const qsizetype got = response.hasPayload() ? response.payload().body().size() : 0;
-  if (got == asked) return {};
-  return "a reply of " + std::to_string(asked) + " bytes was asked for, " + std::to_string(got) + " came";
+  if (got == expected) return {};
+  return "a reply of " + std::to_string(expected) + " bytes was asked for, " + std::to_string(got) + " came";
 }
 
 // The same for the last reply of a call.
-inline std::string WrongReply(const QGrpcOperation& call, int asked) {
+inline std::string WrongResponse(const QGrpcOperation& call, int expected) {
   const auto response = call.read<grpc::testing::SimpleResponse>();
-  return response ? WrongSize(*response, asked) : "a reply came that is none";
+  return response ? WrongSize(*response, expected) : "a reply came that is none";
 }

@@ -10,7 +10,7 @@ constexpr std::chrono::milliseconds kPauseAfterError(10);
 }  // namespace
 
 void Worker::BeginUnlessOver() {
-  if (run().IsOver()) return Gone();
+  if (run().IsOver()) return Retire();
   WaitsSince(run().NowNs());
   Begin();
 }
@@ -25,7 +25,7 @@ void Worker::Repeat() {
   BeginUnlessOver();
 }
 
-void Worker::Gone() {
+void Worker::Retire() {
   waits_since_ns_ = 0;
   if (--bench_.active == 0) bench_.loop.quit();
 }
@@ -43,12 +43,12 @@ void Worker::CancelIfStuck(uint64_t now_ns) {
   run().CallEnded(run().NowNs());
   run().Fail(static_cast<int>(QtGrpc::StatusCode::DeadlineExceeded),
              "nothing came within " + std::to_string(bench_.options.timeout_ns / 1'000'000) + " ms", true);
-  rest_.start(kPauseAfterError);
+  pause_timer_.start(kPauseAfterError);
 }
 
 void Worker::Fail(int code, const std::string& message) {
   waits_since_ns_ = 0;
   run().CallEnded(run().NowNs());
   run().Fail(code, message, false);
-  rest_.start(kPauseAfterError);
+  pause_timer_.start(kPauseAfterError);
 }

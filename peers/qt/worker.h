@@ -28,8 +28,8 @@ struct Bench {
 class Worker : public QObject {
  public:
   Worker(Bench& bench, grpc::testing::BenchmarkService::Client& client) : bench_(bench), client_(client) {
-    rest_.setSingleShot(true);
-    rest_.callOnTimeout(this, [this] { BeginUnlessOver(); });
+    pause_timer_.setSingleShot(true);
+    pause_timer_.callOnTimeout(this, [this] { BeginUnlessOver(); });
   }
 
   // Starts the first call.
@@ -51,7 +51,7 @@ class Worker : public QObject {
   void Repeat();
 
   // Called when the run has no more calls.
-  void Gone();
+  void Retire();
 
   // Starts waiting for the next message.
   void WaitsSince(uint64_t now_ns) { waits_since_ns_ = now_ns + 1; }
@@ -83,7 +83,7 @@ class Worker : public QObject {
   std::unique_ptr<QGrpcOperation, Later> call_;
   // Start of waiting by the clock, plus 1; 0 if not waiting.
   uint64_t waits_since_ns_ = 0;
-  QTimer rest_;
+  QTimer pause_timer_;
 };
 
 std::unique_ptr<Worker> MakeUnaryWorker(Bench& bench, grpc::testing::BenchmarkService::Client& client);

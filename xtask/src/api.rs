@@ -45,11 +45,10 @@ pub(crate) fn check() -> Result<String> {
     let diff = Job::new("diff").words("--unified=0 --new-file --recursive api").arg(found);
     ensure!(
         diff.status()?.success(),
-        "other public items than api has: the lines are in {}. Where they are meant, `cargo xtask api` writes them \
-         anew",
+        "public items differ from api/; see {}. If that is intended, run `cargo xtask api`",
         log::path().display()
     );
-    Ok(format!("{items} public items of {} libraries, as in api", LIBRARIES.len()))
+    Ok(format!("{items} public items of {} libraries match api/", LIBRARIES.len()))
 }
 
 /// Writes the list of each library to `folder` and returns its number of items.
@@ -87,8 +86,8 @@ fn write(folder: &Path) -> Result<Vec<(PathBuf, usize)>> {
         }
         let text = listing.quiet_text().map_err(|failure| {
             missing!(
-                "a list of what is public in {library}: {failure}. rustdoc's JSON changes with Rust, and the program \
-                 that reads it knows one form of it: see {}",
+                "list of public items of {library}: {failure}. The format of rustdoc's JSON changes with Rust, and \
+                 the program that reads it supports one format; see {}",
                 log::path().display()
             )
         })?;

@@ -36,12 +36,12 @@ impl Arguments {
         if let Some(value) = word.strip_prefix(&joined) {
             return Ok(Some(value.to_owned()));
         }
-        self.words.remove(position).map(Some).ok_or_else(|| misuse!("{name} wants a value"))
+        self.words.remove(position).map(Some).ok_or_else(|| misuse!("missing value of {name}"))
     }
 
     /// Fails if any word is left.
     pub(crate) fn finish(mut self) -> Result<()> {
-        self.words.pop_front().map_or(Ok(()), |word| Err(misuse!("`{word}` is not understood here")))
+        self.words.pop_front().map_or(Ok(()), |word| Err(misuse!("unexpected argument `{word}`")))
     }
 
     /// Returns the remaining words.
@@ -53,7 +53,7 @@ impl Arguments {
 /// Checks that all `names` given by the user, for example peers, are known.
 pub(crate) fn are_known(what: &str, names: &[impl AsRef<str>], known: &[&str]) -> Result<()> {
     match names.iter().map(AsRef::as_ref).find(|name| !known.contains(name)) {
-        Some(unknown) => Err(misuse!("there is no {what} `{unknown}`; the {what}s are {}", known.join(", "))),
+        Some(unknown) => Err(misuse!("unknown {what} `{unknown}`; use one of {}", known.join(", "))),
         None => Ok(()),
     }
 }

@@ -82,7 +82,7 @@ fn run_named(name: &str, peers: Option<&str>) -> Result<ExitCode> {
 /// Runs a benchmark with the given stacks, or with its default ones, prints its tables and returns them.
 pub(crate) fn tables(name: &str, peers: Option<&str>) -> Result<Vec<Table>> {
     are_known("benchmark", &[name], &BENCHES.iter().map(|(name, ..)| *name).collect::<Vec<_>>())?;
-    let (_, run, own) = BENCHES.iter().find(|(known, ..)| *known == name).expect("it is known");
+    let (_, run, own) = BENCHES.iter().find(|(known, ..)| *known == name).expect("a known benchmark");
     let names: Vec<&str> = peers.map_or_else(|| own.to_vec(), |list| list.split(',').collect());
     let tables = run(&build_peers(&names)?)?;
     print(&tables);

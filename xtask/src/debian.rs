@@ -47,9 +47,7 @@ impl Debian {
         }
         let missing = |failure: Failure| missing!("Debian's {} with {packages}: {failure}", suite.name);
         if !tools::is_root() {
-            return Err(missing(failed!(
-                "only root can make it here, by debootstrap and chroot; run this as root once"
-            )));
+            return Err(missing(failed!("it is created by debootstrap and chroot; run this as root once")));
         }
         tools::debian("debootstrap", &["debootstrap"])?;
         it.make(suite, folder).map_err(missing)?;
@@ -117,7 +115,7 @@ impl Debian {
     /// Builds the CMake project `source`, a folder of `peers/`, in the folder `build` of `folder`.
     pub(crate) fn cmake(&self, source: &Path, folder: &Path) -> Result<()> {
         if !tools::is_root() {
-            return Err(missing!("only root can build in another Debian (chroot): run this as root"));
+            return Err(missing!("building in another Debian needs root (chroot); run this as root"));
         }
         let inside = source.strip_prefix(workspace::root()).expect("peers are in the workspace").display();
         let build = folder.join(BUILD);
@@ -135,5 +133,5 @@ fn mirror() -> Result<String> {
     let targets = Job::new("apt-get").words("indextargets --format $(REPO_URI)").arg("Label: Debian");
     let mirrors = targets.quiet_text()?;
     let mirror = mirrors.lines().next().map(str::to_owned);
-    mirror.ok_or_else(|| failed!("`apt-get indextargets` names no mirror of Debian: run `apt-get update`"))
+    mirror.ok_or_else(|| failed!("`apt-get indextargets` lists no Debian mirror; run `apt-get update`"))
 }

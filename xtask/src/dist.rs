@@ -135,7 +135,7 @@ fn debian_package(folder: &Path) -> Result<PathBuf> {
         .minutes(5);
     cargo_deb.run()?;
     let found = files::below(folder)?.into_iter().find(|path| files::has_extension(path, "deb"));
-    found.ok_or_else(|| failed!("`{cargo_deb}` has made no package"))
+    found.ok_or_else(|| failed!("`{cargo_deb}` made no package"))
 }
 
 impl Dist {

@@ -51,7 +51,7 @@ impl fmt::Display for Failure {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Failed(message) | Self::Misuse(message) => formatter.write_str(message),
-            Self::Missing(message) => write!(formatter, "cannot be had here: {message}"),
+            Self::Missing(message) => write!(formatter, "not available here: {message}"),
         }
     }
 }

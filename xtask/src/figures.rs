@@ -29,11 +29,10 @@ const PAGES: &[&str] = &[
     "README.md",
     "docs/PERFORMANCE.md",
     "docs/lab-reference.md",
-    "docs/codec-study.md",
+    "docs/protobuf-json-study.md",
     "docs/codegen.md",
-    "docs/json-study.md",
     "docs/load.md",
-    "docs/published.md",
+    "docs/lab.md",
     "docs/security.md",
     "docs/tls.md",
     "docs/tonic.md",
@@ -51,10 +50,10 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<ExitCode> {
         _ if measures => measure::run(&names)?,
         [name, study] if takes => measure::import(name, study.as_ref())?,
         _ if takes => {
-            return Err(misuse!("--take takes a measurement's name and the `results.json` of a study"));
+            return Err(misuse!("--take needs a measurement's name and the `results.json` of a study"));
         }
         [name, ..] => {
-            return Err(misuse!("`{name}` is not understood here; `--measure {name}` measures it"));
+            return Err(misuse!("unexpected argument `{name}`; use `--measure {name}` to measure it"));
         }
         [] => {}
     }
@@ -62,7 +61,7 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<ExitCode> {
         list()?;
     } else if checks {
         check()?;
-        println!("the pages have the figures of docs/results");
+        println!("the pages match docs/results");
     } else {
         regenerate()?;
     }
@@ -73,7 +72,7 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<ExitCode> {
 pub(crate) fn regenerate() -> Result<()> {
     for (page, fresh) in changed()? {
         fs::write(workspace::root().join(page), fresh)?;
-        println!("{page} is written anew");
+        println!("rewrote {page}");
     }
     Ok(())
 }
@@ -81,9 +80,7 @@ pub(crate) fn regenerate() -> Result<()> {
 /// Checks that the pages equal the output of [`regenerate`].
 fn check() -> Result<()> {
     match changed()?.first() {
-        Some((page, _)) => {
-            Err(failed!("{page} has other figures than docs/results: run `cargo xtask figures`"))
-        }
+        Some((page, _)) => Err(failed!("{page} differs from docs/results; run `cargo xtask figures`")),
         None => Ok(()),
     }
 }

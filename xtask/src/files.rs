@@ -65,7 +65,7 @@ pub(crate) fn create_empty(folder: PathBuf) -> io::Result<PathBuf> {
 /// Reads a JSON file.
 pub(crate) fn json(path: &Path) -> Result<Value> {
     let text = fs::read_to_string(path).map_err(|why| failed!("{}: {why}", path.display()))?;
-    serde_json::from_str(&text).map_err(|why| failed!("{} is not JSON: {why}", path.display()))
+    serde_json::from_str(&text).map_err(|why| failed!("invalid JSON in {}: {why}", path.display()))
 }
 
 /// Returns the members of an array; none for any other value.

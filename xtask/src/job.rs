@@ -181,7 +181,7 @@ impl Job {
         if self.is_build {
             BUILDS_MILLIS.fetch_add(start.elapsed().as_millis() as u64, Ordering::Relaxed);
         }
-        output.map_err(|error| failed!("`{self}` could not be started: {error}"))
+        output.map_err(|error| failed!("failed to start `{self}`: {error}"))
     }
 
     fn bounded(&self) -> Result<Command> {
@@ -206,7 +206,7 @@ impl Job {
     fn check(&self, status: ExitStatus) -> Result<()> {
         match status.code() {
             Some(0) => Ok(()),
-            Some(TIMED_OUT) => Err(failed!("`{self}` did not end within {} s", self.limit.as_secs())),
+            Some(TIMED_OUT) => Err(failed!("`{self}` did not exit within {} s", self.limit.as_secs())),
             _ => Err(failed!("`{self}` failed: {status}")),
         }
     }

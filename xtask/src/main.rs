@@ -36,7 +36,7 @@ use arguments::Arguments;
 use failure::{Failure, Result};
 
 const USAGE: &str = "\
-What a person automates in this workspace.
+Tasks for developing this workspace.
 
 Usage: cargo xtask COMMAND
 
@@ -48,18 +48,18 @@ Commands:
   peers [--list] [NAME]...
                           Build the other stacks that we measure against, and try each
   bench instructions|allocations|memory|polling|alignment|idle|beside|tls|drop-in|flight [--peers NAME,...]
-                          What a call costs, ours beside theirs
-  bench generators        What a call costs `thalweg load`, ghz and h2load, and whether they keep a rate
+                          Measure the cost of a call, ours and others'
+  bench generators        Measure the cost of a call for `thalweg load`, ghz and h2load, and whether they keep a rate
   attacks [--peers NAME,...] [--classes NAME,...]
-                          What hostile clients of many kinds do to a server, ours beside theirs
-  bench same|slowed       What the lab says of our stack against itself
+                          Attack servers with many kinds of hostile clients, ours and others'
+  bench same|slowed       Measure our stack against itself with the lab
   costs [--record]        Count the instructions and allocations of the main calls; write them to xtask/costs.json,
                           with which the test step `costs` compares
   protos [TREE]...        Compare our reading of published .proto files with protoc's: descriptors, positions of errors
-  protos --record         Write down what protoc says of the corpus in crates/protobuf/tests/protos
-  tonic-surface           Whether crates/tonic has all that is public in the tonic of Cargo.lock
-  api                     Write the lists of what is public in the libraries, with which the test step `api` compares
-  dist                    Build what people get who have no sources, in target/dist: a tarball of the command with its
+  protos --record         Record protoc's results for the corpus in crates/protobuf/tests/protos
+  tonic-surface           Check that crates/tonic has all public items of the tonic in Cargo.lock
+  api                     Write the lists of public items that the test step `api` compares with
+  dist                    Build release artifacts in target/dist: a tarball of the command with its
                           manual, completions and licences, a Debian package, a bill of materials, their sums
   figures [--check | --list | --measure [NAME]...]
                           Write the documents' tables of figures anew from docs/results; compare only; list the
@@ -98,7 +98,7 @@ fn run(mut arguments: Arguments) -> Result<ExitCode> {
             print!("{USAGE}");
             Ok(ExitCode::SUCCESS)
         }
-        Some(other) => Err(misuse!("there is no command `{other}`")),
-        None => Err(misuse!("no command was given")),
+        Some(other) => Err(misuse!("unknown command `{other}`")),
+        None => Err(misuse!("missing command")),
     }
 }

@@ -85,7 +85,7 @@ impl Metadata {
     /// Reads the output of this `cargo metadata` job.
     pub(crate) fn of(job: &Job) -> Result<Self> {
         let text = job.clone().minutes(5).quiet_text()?;
-        serde_json::from_str(&text).map_err(|why| failed!("the output of `{job}` has another form: {why}"))
+        serde_json::from_str(&text).map_err(|why| failed!("unexpected output of `{job}`: {why}"))
     }
 
     pub(crate) fn member_packages(&self) -> impl Iterator<Item = &Package> {
@@ -108,7 +108,7 @@ impl Metadata {
     /// Returns the package with this name; fails if there is none.
     pub(crate) fn package(&self, name: &str) -> Result<&Package> {
         let found = self.packages.iter().find(|package| package.name == name);
-        found.ok_or_else(|| failed!("there is no package {name}"))
+        found.ok_or_else(|| failed!("unknown package {name}"))
     }
 }
 

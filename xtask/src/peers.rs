@@ -127,9 +127,9 @@ mod tests {
         let all = PEERS.iter().map(|peer| peer.name).collect::<Vec<_>>();
         check(&[], Ok(&all));
         check(&["grpc-go", "tonic"], Ok(&["grpc-go", "tonic"]));
-        let known = format!("the peers are {}", all.join(", "));
-        check(&["dart"], Err(&format!("there is no peer `dart`; {known}")));
-        check(&["thalweg"], Err(&format!("there is no peer `thalweg`; {known}")));
+        let known = format!("use one of {}", all.join(", "));
+        check(&["dart"], Err(&format!("unknown peer `dart`; {known}")));
+        check(&["thalweg"], Err(&format!("unknown peer `thalweg`; {known}")));
     }
 
     #[test]
@@ -158,7 +158,7 @@ mod tests {
         let built = BuiltPeer { name: "tonic", version: "tonic 0.14.9".to_owned(), program: "peer".into() };
         assert_eq!(row("tonic", &Ok(built)), "tonic         built: tonic 0.14.9");
         let failure = missing!("there is no `go`:\ninstall it");
-        let expected = "grpc-go       not built: cannot be had here: there is no `go`: install it";
+        let expected = "grpc-go       not built: not available here: there is no `go`: install it";
         assert_eq!(row("grpc-go", &Err(failure)), expected);
     }
 }

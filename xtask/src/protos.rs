@@ -69,7 +69,7 @@ fn compare_trees(selected: &[String]) -> Result<Value> {
     }
     let path = workspace::output().join("protos.json");
     fs::write(&path, format!("{:#}\n", json!(results)))?;
-    println!("what differs is in {}", path.display());
+    println!("differences are in {}", path.display());
     for result in &mut results {
         result["findings"] = json!(list(&result["findings"]).len());
     }
@@ -85,7 +85,7 @@ pub(crate) fn compare_corpus() -> Result<Vec<Value>> {
     for (path, recorded) in recordings()? {
         if fs::read(&path).ok() != Some(recorded) {
             let path = path.display();
-            bail!("{path} is not what protoc says: run `cargo xtask protos --record`");
+            bail!("{path} differs from protoc; run `cargo xtask protos --record`");
         }
     }
     let (accepted, refused) = (corpus("accepted"), corpus("refused"));

@@ -60,12 +60,12 @@ fn changed(manifest: &str, tonic: &Path) -> Result<String, String> {
     let mut entries = 0;
     for piece in pieces {
         let entry = piece.strip_prefix("version = ").and_then(|rest| rest.split_once('\n'));
-        let (_, rest) = entry.ok_or("an entry of `tonic` has no version")?;
+        let (_, rest) = entry.ok_or("the entry of `tonic` has no version")?;
         text += &new;
         text += rest;
         entries += 1;
     }
-    if entries == 0 { Err("it has no entry of `tonic`".to_owned()) } else { Ok(text) }
+    if entries == 0 { Err("missing entry of `tonic`".to_owned()) } else { Ok(text) }
 }
 
 #[cfg(test)]
@@ -85,7 +85,7 @@ mod tests {
                 path = \"/t\"\noptional = true\n",
             ),
         );
-        check("[dependencies.prost]\n", Err("it has no entry of `tonic`"));
-        check("[dependencies.tonic]\npath = \"x\"\n", Err("an entry of `tonic` has no version"));
+        check("[dependencies.prost]\n", Err("missing entry of `tonic`"));
+        check("[dependencies.tonic]\npath = \"x\"\n", Err("the entry of `tonic` has no version"));
     }
 }

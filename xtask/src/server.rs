@@ -60,7 +60,7 @@ impl Server {
     /// Like [`stop`](Self::stop), but fails unless the server exits successfully.
     pub(crate) fn stop_gracefully(mut self) -> Result<()> {
         let status = self.end()?;
-        ensure!(status.success(), "`{}` ended with {status} when it was told to stop", self.name);
+        ensure!(status.success(), "`{}` ended with {status} on SIGTERM", self.name);
         Ok(())
     }
 
@@ -69,7 +69,7 @@ impl Server {
         let deadline = Instant::now() + READY_LIMIT;
         while Instant::now() < deadline {
             if let Some(status) = self.child.try_wait()? {
-                bail!("`{}` ended at once: {status}", self.name);
+                bail!("`{}` exited at once: {status}", self.name);
             }
             if TcpStream::connect_timeout(&address, POLL_INTERVAL).is_ok() {
                 return Ok(());
@@ -93,7 +93,7 @@ impl Server {
         }
         self.child.kill()?;
         self.child.wait()?;
-        Err(failed!("`{}` did not end within {} s of SIGTERM", self.name, STOP_LIMIT.as_secs()))
+        Err(failed!("`{}` did not exit within {} s of SIGTERM", self.name, STOP_LIMIT.as_secs()))
     }
 }
 

@@ -81,7 +81,7 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<ExitCode> {
     }
     let free = disk::free();
     if let Some(free) = free {
-        println!("{} of disk are free", disk::gigabytes(free));
+        println!("{} of disk space free", disk::gigabytes(free));
     }
     let start = Instant::now();
     let report = |finished: &schedule::FinishedStep| {
@@ -163,7 +163,7 @@ fn print_log(step: &Step) {
 }
 
 fn summarise(finished: &[schedule::FinishedStep], elapsed: Duration, allow_missing: bool) -> ExitCode {
-    println!("\nMinutes of each step; two sequences ran beside each other:\n");
+    println!("\nMinutes of each step; two sequences ran in parallel:\n");
     println!("{:<6}{:<16}{:>8}{:>8}{:>8}{:>12}", "", "step", "minutes", "builds", "runs", "processor");
     let mut sum = StepTime::default();
     for step_result in finished {

@@ -79,7 +79,7 @@ pub(crate) fn go_module(module: &str) -> Result<PathBuf> {
     needs_go(module)?;
     let download = Job::new("go").words("mod download -json").arg(module);
     let module_info = download.directory(workspace::suites().join("go")).builds(5).json()?;
-    ensure!(module_info["Dir"].is_string(), "`go mod download` names no folder of {module}");
+    ensure!(module_info["Dir"].is_string(), "`go mod download` printed no folder of {module}");
     Ok(PathBuf::from(files::text(&module_info["Dir"])))
 }
 
@@ -107,7 +107,7 @@ pub(crate) fn needs_go(name: &str) -> Result<()> {
     if is_installed("go") {
         return Ok(());
     }
-    Err(missing!("{name} is built with Go, and there is no `go` on the PATH"))
+    Err(missing!("{name} needs Go, which is not on the PATH"))
 }
 
 /// A Rust program precompiled on PyPI, pinned in `xtask/suites/cargo/requirements.txt`.
@@ -151,7 +151,7 @@ fn cargo_tool(name: &str, version: &str, features: &str) -> Result<PathBuf> {
 pub(crate) fn browser() -> Result<PathBuf> {
     let name = "chromium-headless-shell";
     debian(name, &[name])?;
-    find(name).ok_or_else(|| missing!("{name} was installed and is not on the PATH"))
+    find(name).ok_or_else(|| missing!("{name} was installed but is not on the PATH"))
 }
 
 /// The web clients from npm: a folder with a program, `run.mjs`, and its dependencies.
@@ -221,7 +221,7 @@ fn apt_install(packages: &str) -> Result<()> {
         return Err(missing("this machine has no apt-get"));
     }
     if !is_root() {
-        return Err(missing(&format!("only root can install it here; run `apt-get install {packages}`")));
+        return Err(missing(&format!("installation needs root; run `apt-get install {packages}`")));
     }
     // Steps of the other sequence install, too, and apt-get does not wait for another instance.
     let lock = workspace::output().join("apt.lock");
@@ -256,7 +256,7 @@ fn environment(name: &str, requirements: &Path) -> Result<PathBuf> {
         return Ok(python);
     }
     if !is_installed("python3") {
-        return Err(missing!("there is no `python3` on the PATH"));
+        return Err(missing!("missing `python3` on the PATH"));
     }
     let create = Job::new("python3").words("-m venv --clear").arg(&folder);
     if create.run().is_err() {

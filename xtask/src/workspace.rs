@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 /// The root of the workspace.
 pub(crate) fn root() -> &'static Path {
     let manifest_dir = Path::new(env!("CARGO_MANIFEST_DIR"));
-    manifest_dir.parent().expect("xtask lies one folder below the root")
+    manifest_dir.parent().expect("xtask is one folder below the root")
 }
 
 /// Cargo's target directory.

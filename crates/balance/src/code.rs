@@ -6,7 +6,7 @@ use std::fmt;
 ///
 /// [status codes]: https://github.com/grpc/grpc/blob/master/doc/statuscodes.md
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[expect(missing_docs, reason = "the document says what each means")]
+#[expect(missing_docs, reason = "documented in the gRPC specification")]
 pub enum Code {
     Ok = 0,
     Cancelled = 1,

@@ -53,7 +53,7 @@ pub fn configure() -> Builder {
 /// }
 /// ```
 #[derive(Debug)]
-#[must_use = "nothing is generated before `compile_protos`"]
+#[must_use = "nothing is generated until `compile_protos` is called"]
 pub struct Builder {
     config: Config,
     services: ServiceOptions,
@@ -435,7 +435,7 @@ mod tests {
         let check = |protos: &[&str], expected: &[&str]| {
             let compiled = parse(protos, &["tests/proto"]).expect("the files are right");
             let mut printed = Vec::new();
-            write_rerun_lines(&mut printed, &compiled.paths).expect("a Vec takes all");
+            write_rerun_lines(&mut printed, &compiled.paths).expect("writing to a Vec does not fail");
             let printed = String::from_utf8(printed).expect("text");
             let watched: Vec<&str> = printed
                 .lines()

@@ -20,12 +20,12 @@ pub(crate) fn module(service: &Service, names: &ServiceNames, options: &ServiceO
     let deprecation = deprecation(service.options.deprecated());
     let statics = service.methods.iter().map(|method| method_descriptor(method, full, options));
     let interceptor_documentation = [
-        " Calls the service on a channel, with a function that sees each request's metadata and may refuse the call.",
-        " What sees messages goes around the channel: `Channel::with_interceptor`.",
+        " Calls the service on a channel. `interceptor` sees each request's metadata and may reject the call.",
+        " To intercept messages, use `Channel::with_interceptor`.",
     ];
     let message_setters = message_setters(
         " Compresses messages with `encoding`.",
-        " Lets the server compress with these encodings; all that are known by default.",
+        " Accepts responses compressed with these encodings; by default all supported ones.",
     );
     let methods = service.methods.iter().map(|method| call(method, full, options));
     quote! {

@@ -342,7 +342,7 @@ impl NameChecker<'_> {
 
 fn package_help(package: &str) -> String {
     format!(
-        "generate the package `{package}` in another build script or module, and say where it is: \
+        "generate the package `{package}` in another build script or module, and map it with \
          `.extern_path(\".{package}\", \"crate::…\")`"
     )
 }

@@ -23,7 +23,7 @@ pub enum Error {
     },
     /// A `.proto` file is in none of the include directories, so it has no import name.
     #[error(
-        "{}: is in none of the include directories ({}); add its folder to them",
+        "{}: not in any of the include directories ({}); add its folder to them",
         path.display(), list(includes)
     )]
     NotIncluded {
@@ -44,7 +44,7 @@ pub enum Error {
     #[error("OUT_DIR is not set: call this from a build script, or set `out_dir`")]
     NoOutDir,
     /// A file or folder that cannot be read or written.
-    #[error("{}: cannot {action}: {cause}", path.display())]
+    #[error("{}: failed to {action}: {cause}", path.display())]
     Io {
         /// The failed action: `read`, `write`.
         action: &'static str,
@@ -92,7 +92,7 @@ impl SourceError {
             help: diagnostic
                 .message()
                 .ends_with("file not found")
-                .then(|| format!("imports are looked for in the include directories ({})", list(includes))),
+                .then(|| format!("imports are searched in the include directories ({})", list(includes))),
             others: Vec::new(),
         };
         let mut all = error.diagnostics().iter().map(one);

@@ -22,12 +22,12 @@ pub(crate) fn module(service: &Service, names: &ServiceNames, options: &ServiceO
     let trait_documentation = options.documentation(&service.comments, full);
     let trait_items = service.methods.iter().map(|method| trait_method(method, full, options));
     let interceptor_documentation = [
-        " Serves `service`, with a function that sees each request's metadata and may refuse the call. What sees",
-        " messages goes around the service: `thalweg::server::InterceptedService`.",
+        " Serves `service`. `interceptor` sees each request's metadata and may reject the call.",
+        " To intercept messages, use `thalweg::server::InterceptedService`.",
     ];
     let message_setters = message_setters(
-        " Compresses messages with `encoding` for clients that take it.",
-        " Takes messages that are compressed with these encodings; all that are known by default.",
+        " Compresses messages with `encoding` for clients that accept it.",
+        " Accepts messages compressed with these encodings; by default all supported ones.",
     );
     let descriptors = options.embeds_descriptors.then(|| {
         let descriptors = format_ident!("{DESCRIPTORS}");
@@ -133,7 +133,7 @@ fn trait_method(method: &Method, service: &str, options: &ServiceOptions) -> Tok
     let (stream, response) = match call_type {
         CallType::Unary | CallType::ClientStreaming => (None, output),
         CallType::ServerStreaming | CallType::BidiStreaming => {
-            let documentation = format!(" The answers of `{}`.", method.proto_name);
+            let documentation = format!(" Response stream of `{}`.", method.proto_name);
             let name = format_ident!("{}", response_stream(&method.proto_name));
             let stream = quote! {
                 #[doc = #documentation]

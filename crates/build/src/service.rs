@@ -8,7 +8,7 @@ use crate::name::{ServiceNames, message_path, path_matches};
 
 /// Generated parts of a service, and their attributes.
 #[derive(Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "each is asked for by itself")]
+#[expect(clippy::struct_excessive_bools, reason = "independent options")]
 pub(crate) struct ServiceOptions {
     pub(crate) client: bool,
     pub(crate) server: bool,
@@ -131,7 +131,7 @@ impl CallType {
 /// # Panics
 /// If it is not valid Rust, as prost-build does for its attributes.
 pub(crate) fn tokens(text: &str) -> TokenStream {
-    text.parse().unwrap_or_else(|error| panic!("`{text}` is not Rust: {error}"))
+    text.parse().unwrap_or_else(|error| panic!("invalid Rust code `{text}`: {error}"))
 }
 
 /// Disables the including crate's lints for generated code.

@@ -33,7 +33,7 @@ pub(crate) fn run(args: &CallArgs) -> Result<ExitCode, Failure> {
     let files = args.files.read()?;
     if target.is_none() && files.is_none() {
         return Err(Failure::bad_arguments(
-            "no target; add one, such as localhost:50051, or use --proto or --protoset",
+            "missing target; add one, such as localhost:50051, or use --proto or --protoset",
         ));
     }
     runtime::runtime(1)?.block_on(async {
@@ -59,7 +59,7 @@ pub(crate) fn run(args: &CallArgs) -> Result<ExitCode, Failure> {
                 CallCommand::Method(method) => match connecting {
                     Some(connecting) => exchange::run(files, connecting, &method, args).await,
                     None => Err(Failure::bad_arguments(format!(
-                        "no target for {method}; add one before it, such as localhost:50051"
+                        "missing target for {method}; add one before it, such as localhost:50051"
                     ))),
                 },
             }

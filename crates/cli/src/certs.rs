@@ -61,15 +61,15 @@ pub(crate) struct Issued {
 pub(crate) fn run(args: &CertsArgs) -> Result<ExitCode, Failure> {
     let names = if args.names.is_empty() { NAMES.map(str::to_owned).to_vec() } else { args.names.clone() };
     let made = make(names, args.days).map_err(|error| {
-        Failure::bad_arguments(format!("cannot make certificates for {}: {error}", args.names.join(", ")))
+        Failure::bad_arguments(format!(
+            "failed to create certificates for {}: {error}",
+            args.names.join(", ")
+        ))
     })?;
     let failed = |path: &Path, error: &io::Error| {
-        let hint = if error.kind() == io::ErrorKind::AlreadyExists {
-            "; --force replaces what is there"
-        } else {
-            ""
-        };
-        Failure::failed(format!("cannot write {}: {error}{hint}", path.display()))
+        let hint =
+            if error.kind() == io::ErrorKind::AlreadyExists { "; use --force to overwrite it" } else { "" };
+        Failure::failed(format!("failed to write {}: {error}{hint}", path.display()))
     };
     fs::create_dir_all(&args.out).map_err(|error| failed(&args.out, &error))?;
     let files = made.iter().flat_map(|(name, issued)| {

@@ -34,10 +34,10 @@ Examples:
       -- --call shop.Orders/Get -d '{\"id\": 1}'
 
 Exit codes:
-  0    B is not worse, or it cannot be told
+  0    B is not worse, or the result is inconclusive
   1    the comparison failed
   2    invalid arguments
-  3    B is worse; or it cannot be told, with --inconclusive fail
+  3    B is worse; or inconclusive, with --inconclusive fail
   130  interrupted";
 
 /// Compare results, servers or git revisions
@@ -70,7 +70,7 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_name = "FIGURES")]
     fail_on: Option<FailOn>,
 
-    /// If a figure cannot be told: exit with 0 (pass) or 3 (fail)
+    /// If a figure is inconclusive: exit with 0 (pass) or 3 (fail)
     #[arg(
         long,
         value_name = "pass|fail",
@@ -185,7 +185,7 @@ fn files(
     for (side, name) in sides.iter_mut().zip(&args.names) {
         side.name.clone_from(name);
     }
-    let (a, others) = sides.split_first().expect("there are two sides at least");
+    let (a, others) = sides.split_first().expect("at least two sides");
     let compared = others.iter().map(|b| compare(a, b, together, options));
     let reports = compared.collect::<Result<Vec<Report>, _>>().map_err(Failure::bad_arguments)?;
     write(&reports)?;

@@ -45,7 +45,7 @@ impl FilesArgs {
             let given: String =
                 self.import_path.iter().map(|path| path.display().to_string() + ", ").collect();
             failure.message.extend(["; searched ", &given, "the folder of each --proto and the current one"]);
-            failure.message += ": add folders by -i, or give a descriptor set by --protoset";
+            failure.message += "; add folders with -i, or use a descriptor set with --protoset";
         }
         failure
     }

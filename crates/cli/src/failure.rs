@@ -62,7 +62,7 @@ impl From<SpecError> for Failure {
     }
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "errors come as `map_err` passes them on")]
+#[expect(clippy::needless_pass_by_value, reason = "used with `map_err`")]
 impl Failure {
     pub(crate) fn failed(message: impl ToString) -> Self {
         Self { message: message.to_string(), code: FAILED }

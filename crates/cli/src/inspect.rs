@@ -46,7 +46,7 @@ pub(crate) fn run(args: &InspectArgs) -> Result<ExitCode, Failure> {
         Source::Bytes(input) => of_bytes(args, schema.as_ref(), &input, &mut output)?,
         Source::Capture(_) if args.schema.named_message().is_some() || args.framing.is_some() => {
             return Err(Failure::bad_arguments(format!(
-                "{name} is a capture, whose methods define the types; leave out --type and --framing"
+                "{name} is a capture, where methods define the types; leave out --type and --framing"
             )));
         }
         Source::Capture(reader) => capture::inspect(args, schema.as_ref(), name, reader, &mut output)?,
@@ -91,7 +91,7 @@ fn assemble(args: &InspectArgs) -> Result<ExitCode, Failure> {
     }
     let input = args.input.read()?;
     let text = std::str::from_utf8(&input.bytes)
-        .map_err(|error| Failure::failed(format!("{} is not text: {error}", input.name)))?
+        .map_err(|error| Failure::failed(format!("failed to read {} as text: {error}", input.name)))?
         .trim_start_matches(BYTE_ORDER_MARK);
     let bytes = text::assemble(text).map_err(|error| Failure::failed(format!("{}: {error}", input.name)))?;
     file.write_bytes(&bytes)?;

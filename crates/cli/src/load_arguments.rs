@@ -58,8 +58,8 @@ pub(crate) struct CommonArgs {
 
     /// Deadline of each call; 0 for none [default: 10s]
     ///
-    /// It covers a whole stream. --stream-for is added to it, and to the default the time that messages take by
-    /// --message-rate.
+    /// It covers a whole stream and is extended by --stream-for. The default is also extended by the time that
+    /// --message-rate needs.
     #[arg(
         short = 't',
         long,

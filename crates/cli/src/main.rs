@@ -3,7 +3,7 @@
 #![deny(
     clippy::print_stdout,
     clippy::print_stderr,
-    reason = "print by `terminal`, which escapes what terminals act on"
+    reason = "use `terminal`, which escapes control characters"
 )]
 
 mod alternate_screen;
@@ -94,7 +94,7 @@ fn main() -> ExitCode {
 fn run() -> Result<ExitCode, Failure> {
     let mut words: Vec<OsString> = std::env::args_os().collect();
     if let Some((redirected, option)) = peer::redirected_from_load(&words) {
-        terminal::say(&format!("note: {option} is an option of `thalweg peer load`, which runs now"));
+        terminal::say(&format!("note: {option} is an option of `thalweg peer load`; running that"));
         words = redirected;
     }
     let words = spellings::normalize(&Cli::command(), words);

@@ -27,7 +27,7 @@ pub(crate) fn run(args: &ManArgs, command: Command) -> Result<ExitCode, Failure>
     let written = fs::create_dir_all(&args.directory)
         .and_then(|()| clap_mangen::generate_to(command.disable_help_subcommand(true), &args.directory));
     written.map_err(|error| {
-        Failure::failed(format!("cannot write man pages to {}: {error}", args.directory.display()))
+        Failure::failed(format!("failed to write man pages to {}: {error}", args.directory.display()))
     })?;
     Ok(ExitCode::SUCCESS)
 }

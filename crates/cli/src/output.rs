@@ -28,7 +28,7 @@ impl<'a> OutputFile<'a> {
             Ok(pipe) if pipe.direct().is_some() => Ok(Self::Pipe(path, pipe)),
             // The replacement is created again with the result, so that a killed program leaves nothing behind.
             Ok(_) => Ok(Self::File(path)),
-            Err(error) => Err(Failure::bad_arguments(format!("cannot write {}: {error}", path.display()))),
+            Err(error) => Err(Failure::bad_arguments(format!("failed to write {}: {error}", path.display()))),
         }
     }
 
@@ -120,5 +120,5 @@ impl Write for OutputWriter<'_> {
 }
 
 fn not_written(path: &Path, error: &io::Error) -> Failure {
-    Failure::failed(format!("cannot write {}: {error}", path.display()))
+    Failure::failed(format!("failed to write {}: {error}", path.display()))
 }

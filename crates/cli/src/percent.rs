@@ -10,7 +10,7 @@ pub(crate) fn parse(text: &str) -> Result<f64, String> {
     share
         .ok()
         .filter(|share| (0.0..=1.0).contains(share))
-        .ok_or_else(|| format!("`{text}` is not a percentage up to 100%; use 1% or 0.01"))
+        .ok_or_else(|| format!("invalid percentage `{text}`; use 1% or 0.01, up to 100%"))
 }
 
 #[cfg(test)]
@@ -21,7 +21,7 @@ mod tests {
     fn percentages_and_fractions_are_parsed() {
         assert_eq!((parse("5%"), parse("0.05"), parse("100 %")), (Ok(0.05), Ok(0.05), Ok(1.0)));
         for text in ["", "5", "-1%", "101%", "NaN"] {
-            assert!(parse(text).unwrap_err().contains("is not a percentage"), "{text}");
+            assert!(parse(text).unwrap_err().contains("invalid percentage"), "{text}");
         }
     }
 }

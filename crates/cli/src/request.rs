@@ -16,9 +16,9 @@ pub(crate) fn call(method: &str, request: Option<&RequestBytes>) -> MethodCall {
 /// Parses hex, such as `0a05…`, or `@FILE` for the file's content.
 pub(crate) fn parse(text: &str) -> Result<RequestBytes, String> {
     if let Some(file) = text.strip_prefix('@') {
-        return fs::read(file).map(RequestBytes).map_err(|error| format!("cannot read {file}: {error}"));
+        return fs::read(file).map(RequestBytes).map_err(|error| format!("failed to read {file}: {error}"));
     }
-    let not_hex = || format!("`{text}` is not hex: write two digits for each byte, or @FILE");
+    let not_hex = || format!("invalid hex `{text}`; use two digits for each byte, or @FILE");
     let digits = text.chars().map(|c| c.to_digit(16)).collect::<Option<Vec<u32>>>().ok_or_else(not_hex)?;
     let (pairs, rest) = digits.as_chunks::<2>();
     if !rest.is_empty() {

@@ -48,12 +48,12 @@ impl RuntimeArgs {
 /// Pins this thread and its later children.
 pub(crate) fn pin(cpus: &CpuList) -> Result<(), Failure> {
     cpus.pin_this_thread()
-        .map_err(|error| Failure::bad_arguments(format!("cannot run on CPUs {cpus}: {error}")))
+        .map_err(|error| Failure::bad_arguments(format!("failed to run on CPUs {cpus}: {error}")))
 }
 
 /// Returns the path of this program, to start it again.
 pub(crate) fn program() -> Result<PathBuf, Failure> {
-    env::current_exe().map_err(|error| Failure::failed(format!("cannot find this program: {error}")))
+    env::current_exe().map_err(|error| Failure::failed(format!("failed to find this program: {error}")))
 }
 
 /// File descriptors that a runtime, its signal handlers and a connection need.
@@ -71,7 +71,7 @@ pub(crate) fn runtime(threads: usize) -> Result<Runtime, Failure> {
         .worker_threads(threads)
         .enable_all()
         .build()
-        .map_err(|error| Failure::failed(format!("cannot start {threads} threads: {error}")))
+        .map_err(|error| Failure::failed(format!("failed to start {threads} threads: {error}")))
 }
 
 pub(crate) fn thread<T: Send + 'static>(
@@ -84,7 +84,7 @@ pub(crate) fn thread<T: Send + 'static>(
 fn has_room(threads: usize) -> Result<(), Failure> {
     let pairs = (0..DESCRIPTORS / 2).map(|_| UnixStream::pair()).collect::<io::Result<Vec<_>>>();
     pairs.map_err(|error| {
-        Failure::failed(format!("cannot open sockets: {error}; allow more open files with `ulimit -n`"))
+        Failure::failed(format!("failed to open sockets: {error}; allow more open files with `ulimit -n`"))
     })?;
     // Threads wait for the lock, so that all exist at the same time, as in the runtime.
     let together = Mutex::new(());
@@ -99,5 +99,5 @@ fn has_room(threads: usize) -> Result<(), Failure> {
 }
 
 fn no_thread(error: &io::Error) -> Failure {
-    Failure::failed(format!("cannot start a thread: {error}"))
+    Failure::failed(format!("failed to start a thread: {error}"))
 }

@@ -214,7 +214,7 @@ fn bare_echo(args: &ServeArgs) -> Result<ExitCode, Failure> {
     let interrupt = Interrupt::on_signals().map_err(|error| signals::handler_failure(&error))?;
     let address = &args.listen[0];
     let server = BareEchoServer::bind(address)
-        .map_err(|error| Failure::failed(format!("cannot listen on {address}: {error}")))?;
+        .map_err(|error| Failure::failed(format!("failed to listen on {address}: {error}")))?;
     let address = server.local_address().map_err(Failure::failed)?;
     terminal::print(Syntax::Text, &format!("listening on {address}\n"))?;
     server.serve(&interrupt).map_err(Failure::failed)?;
@@ -253,7 +253,7 @@ impl ServeArgs {
         let set = set.map_err(Failure::bad_arguments)?;
         let server = EchoOwnServer::new(&set, name);
         let server =
-            server.ok_or_else(|| Failure::failed(format!("{name} is not in its own descriptors")))?;
+            server.ok_or_else(|| Failure::failed(format!("missing {name} in its own descriptors")))?;
         Ok(Some((server, set)))
     }
 }

@@ -37,7 +37,7 @@ fn setting(side: &str, name: &str, value: String, why: &str) -> Setting {
 /// Returns the settings in which variants differ.
 fn variant_settings() -> [(&'static str, Setting); 2] {
     let reused = setting("both", STREAM_MESSAGES, "in place".to_owned(), "buffers are reused");
-    let asleep = setting("both", BUSY_POLLING, "off".to_owned(), "a connection sleeps as soon as it waits");
+    let asleep = setting("both", BUSY_POLLING, "off".to_owned(), "a waiting connection sleeps at once");
     [("in-place", reused), ("no-busy-poll", asleep)]
 }
 
@@ -71,7 +71,7 @@ fn common_settings() -> Vec<Setting> {
         ),
         setting("both", "payloads", "shared, not copied".to_owned(), "bytes::Bytes, sent and received"),
         setting("both", STREAM_MESSAGES, "owned".to_owned(), "each message is a new object"),
-        setting("both", BUSY_POLLING, "up to 30 µs, where it finds something".to_owned(), "the default"),
+        setting("both", BUSY_POLLING, "up to 30 µs, adaptive".to_owned(), "the default"),
         setting("both", "TCP_NODELAY", "on".to_owned(), "always"),
         setting("both", "compression", "off".to_owned(), "the default"),
         setting("server", "threads (threads)", threads.to_string(), "one per processor; set by --threads"),

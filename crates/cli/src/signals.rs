@@ -38,5 +38,5 @@ pub(crate) fn interrupt() -> Result<impl Future<Output = ()> + Send, Failure> {
 
 /// Returns the failure to listen for signals.
 pub(crate) fn handler_failure(error: &io::Error) -> Failure {
-    Failure::failed(format!("cannot listen for signals: {error}"))
+    Failure::failed(format!("failed to listen for signals: {error}"))
 }

@@ -79,7 +79,7 @@ fn read<'c>(command: &'c Command, path: &[&str], word: &str) -> Result<Read<'c>,
     }
     let hint = |name: &str| foreign_flags::hint(path, name);
     if let Some(hint) = hint(name) {
-        return Err(format!("`{flag}` is not a flag of {}: {hint}", named(path)));
+        return Err(format!("unknown flag `{flag}` of {}: {hint}", named(path)));
     }
     if is_long {
         // clap reports the flag with similar ones.
@@ -92,7 +92,7 @@ fn read<'c>(command: &'c Command, path: &[&str], word: &str) -> Result<Read<'c>,
                 Some(hint) => hint.to_owned(),
                 None => suggestion(command, path, name),
             };
-            Err(format!("`{flag}` is not a flag of {}: {what}", named(path)))
+            Err(format!("unknown flag `{flag}` of {}: {what}", named(path)))
         }
     }
 }
@@ -231,7 +231,7 @@ mod tests {
         for (line, part) in [
             (
                 "thalweg call -plaintxt h:1 list",
-                "`-plaintxt` is not a flag of thalweg call: did you mean `--plaintext`?",
+                "unknown flag `-plaintxt` of thalweg call: did you mean `--plaintext`?",
             ),
             ("thalweg call -use-reflection h:1 list", "leave it out"),
             ("thalweg call -unix h:1 list", "unix:PATH"),
@@ -272,7 +272,7 @@ mod tests {
         let mut command = command();
         command.build();
         for row in foreign_flags::FOREIGN_FLAGS {
-            let command = command.find_subcommand(row.command).expect("it is a subcommand");
+            let command = command.find_subcommand(row.command).expect("a subcommand");
             for flag in row.flags {
                 let is_short = |arg: &Arg| {
                     arg.get_short()

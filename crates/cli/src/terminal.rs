@@ -3,7 +3,7 @@
 //! Escapes control and bidirectional characters, because texts come from servers and files. This applies to all
 //! outputs: a file may be displayed later. Escaping where texts are composed is easy to forget: it was missing at some
 //! forty places. Colours are added after escaping ([`Style`]).
-#![expect(clippy::disallowed_methods, reason = "everybody else prints by this module")]
+#![expect(clippy::disallowed_methods, reason = "all other modules print through this one")]
 
 use std::borrow::Cow;
 use std::env;
@@ -67,7 +67,7 @@ pub(crate) fn print_or_end(bytes: &[u8]) -> Result<(), Failure> {
 pub(crate) fn written(written: io::Result<()>) -> Result<(), Failure> {
     written.map_err(|error| match error.kind() {
         ErrorKind::BrokenPipe => Failure::quiet(),
-        _ => Failure::failed(format!("cannot write the result: {error}")),
+        _ => Failure::failed(format!("failed to write the result: {error}")),
     })
 }
 

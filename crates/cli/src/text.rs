@@ -43,11 +43,11 @@ pub(crate) fn load(result: &LoadResult) -> String {
         rows.row(&stage.name, format!("{p50:>9} p50, {p99} p99"));
     }
     if let Some(pace) = &result.pace_ns {
-        rows.row("pace mean", format!("{:>9} from message to message of a stream", time(pace.mean)));
+        rows.row("pace mean", format!("{:>9} between messages of a stream", time(pace.mean)));
         let readings = counted(pace.messages_per_reading, "message");
         rows.row(
             "  largest gap",
-            format!("{:>9} between two readings of the clock, {readings}", time(pace.gap_max as f64)),
+            format!("{:>9} between clock readings, {readings}", time(pace.gap_max as f64)),
         );
     }
     let per = format!("each of {} {operation}", result.messages);
@@ -99,7 +99,7 @@ pub(crate) fn link(stats: &Stats) -> String {
     for (name, direction) in [("up", up), ("down", down)] {
         let (bytes, chunks) = (grouped(direction.bytes as f64), grouped(direction.chunks as f64));
         let most = ByteSize(direction.buffered_bytes_max);
-        rows.row(name, format!("{bytes} bytes in {chunks} chunks, at most {most} of a connection under way"));
+        rows.row(name, format!("{bytes} bytes in {chunks} chunks, at most {most} per connection in flight"));
     }
     rows.row("lateness", quantiles(lateness_ns));
     rows.row("wire idle", format!("{}, gaps {}", percent(wire.idle_share), quantiles(&wire.gaps_ns)));

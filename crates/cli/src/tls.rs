@@ -38,7 +38,7 @@ impl ServerTlsArgs {
         if self.cert.len() != self.key.len() {
             let (certs, keys) = (self.cert.len(), self.key.len());
             return Err(Failure::bad_arguments(format!(
-                "{certs} --cert and {keys} --key; each certificate needs its key, in the same order"
+                "{certs} --cert but {keys} --key; give each certificate its key, in the same order"
             )));
         }
         let mut identities =
@@ -103,7 +103,7 @@ impl ClientTlsArgs {
         // In ghz `--insecure` means no TLS. Without certificate verification few handshakes fail for another reason.
         if self.insecure && failure.message.contains("TLS handshake") {
             failure.message +=
-                "; if the server does not use TLS, leave --insecure out: plain text is the default";
+                "; if the server does not use TLS, leave out --insecure: plaintext is the default";
         }
         failure
     }

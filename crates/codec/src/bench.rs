@@ -55,29 +55,17 @@ const KNOWN_CODECS: &[(&str, &str, Format, bool, &str)] = &[
     ("prost", "prost", Format::Protobuf, false, "generated structs"),
     ("buffa", "buffa", Format::Protobuf, false, "generated structs"),
     ("buffa-view", "buffa", Format::Protobuf, false, "generated structs out, generated views in"),
-    (
-        "thalweg",
-        "thalweg-protobuf",
-        Format::Protobuf,
-        true,
-        "dynamic messages; decodes into memory that is used again",
-    ),
+    ("thalweg", "thalweg-protobuf", Format::Protobuf, true, "dynamic messages, decoded into reused memory"),
     ("prost-reflect", "prost-reflect", Format::Protobuf, true, "dynamic messages"),
     ("serde_json", "serde_json", Format::Json, false, "plain structs"),
     ("sonic-rs", "sonic-rs", Format::Json, false, SONIC_RS),
     ("serde_json-value", "serde_json", Format::Json, true, "serde_json::Value"),
     ("pbjson", "pbjson", Format::ProtoJson, false, "prost's structs through serde_json"),
     ("prost-reflect-json", "prost-reflect", Format::ProtoJson, true, "dynamic messages through serde_json"),
-    ("thalweg-json", "thalweg-protobuf", Format::ProtoJson, true, "dynamic messages, by way of Protobuf"),
+    ("thalweg-json", "thalweg-protobuf", Format::ProtoJson, true, "dynamic messages, through Protobuf"),
     ("rmp-serde", "rmp-serde", Format::MessagePack, false, "plain structs, as maps with names"),
     ("rmp-serde-value", "rmp-serde", Format::MessagePack, true, "serde_json::Value, as maps with names"),
-    (
-        "thalweg-msgpack",
-        "thalweg-protobuf",
-        Format::MessagePack,
-        true,
-        "dynamic messages, by way of Protobuf",
-    ),
+    ("thalweg-msgpack", "thalweg-protobuf", Format::MessagePack, true, "dynamic messages, through Protobuf"),
 ];
 
 /// Usage of sonic-rs. It selects vector instructions at compile time, and its README recommends all that the CPU
@@ -212,7 +200,7 @@ impl Codecs {
     pub(crate) fn run(&mut self, line: &Line, conversions: u64) -> Result<(), String> {
         let kinds = self.kinds.iter_mut().filter(|kind| kind.info.name == line.data);
         let entry = kinds.flat_map(|kind| &mut kind.entries).find(|entry| entry.codec == line.codec);
-        let entry = entry.ok_or_else(|| format!("there is no {line}"))?;
+        let entry = entry.ok_or_else(|| format!("unknown line {line}"))?;
         entry.converter.convert(line.operation, conversions).map_err(|error| error.to_string())
     }
 

@@ -36,7 +36,7 @@ pub(crate) trait Codec: Send + 'static {
 #[error("{0}")]
 pub(crate) struct ConversionError(String);
 
-#[expect(clippy::needless_pass_by_value, reason = "errors come as `map_err` passes them on")]
+#[expect(clippy::needless_pass_by_value, reason = "used with `map_err`")]
 impl ConversionError {
     pub(crate) fn new(reason: impl ToString) -> Self {
         Self(reason.to_string())
@@ -93,7 +93,7 @@ impl<C: Codec> Converter<C> {
             codec.encode(object, &mut wire)?;
             let decoded = codec.decode(&wire)?;
             if !C::equals(object, &decoded) {
-                return Err(ConversionError::new("what it reads is not what it wrote"));
+                return Err(ConversionError::new("the decoded message differs from the encoded one"));
             }
             drop(decoded);
             wires.push(wire);

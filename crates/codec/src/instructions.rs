@@ -27,11 +27,11 @@ const FILES: &str = "callgrind";
 /// Error of counting instructions.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CountError {
-    /// valgrind cannot be started.
-    #[error("valgrind cannot be started: {0}")]
+    /// valgrind failed to start.
+    #[error("failed to start valgrind: {0}")]
     ValgrindNotStarted(io::Error),
     /// callgrind failed.
-    #[error("valgrind ended with {status}: {last_line}")]
+    #[error("valgrind failed ({status}): {last_line}")]
     Failed {
         /// Exit status.
         status: String,
@@ -39,7 +39,9 @@ pub(crate) enum CountError {
         last_line: String,
     },
     /// The number of files does not match the lines.
-    #[error("callgrind counted {found} of {expected} lines: is the function’s name in the program?")]
+    #[error(
+        "callgrind counted {found} of {expected} lines; check that the program has the function’s symbol"
+    )]
     Missing {
         /// Number of files with a count.
         found: usize,
@@ -47,7 +49,7 @@ pub(crate) enum CountError {
         expected: usize,
     },
     /// A file cannot be read or written.
-    #[error("callgrind’s files cannot be read: {0}")]
+    #[error("failed to read callgrind’s files: {0}")]
     Io(#[from] io::Error),
 }
 

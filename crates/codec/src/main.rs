@@ -34,8 +34,7 @@ const FAILED: u8 = 1;
 const BAD_ARGUMENTS: u8 = 2;
 
 /// Known commands, for the error message.
-const COMMANDS: &str =
-    "the commands are `version`, `bench SELECTION` and `count SELECTION`: see peers/README.md";
+const COMMANDS: &str = "use `version`, `bench SELECTION` or `count SELECTION`; see peers/README.md";
 
 /// Exit code, and a line for stderr.
 struct Failure(u8, String);
@@ -51,7 +50,7 @@ fn main() -> ExitCode {
         ["bench", selection] => bench(selection),
         ["count", selection] => count(selection),
         [] => Err(Failure(BAD_ARGUMENTS, COMMANDS.to_owned())),
-        [command, ..] => Err(Failure(BAD_ARGUMENTS, format!("`{command}` is not understood: {COMMANDS}"))),
+        [command, ..] => Err(Failure(BAD_ARGUMENTS, format!("unknown command `{command}`; {COMMANDS}"))),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -76,7 +75,7 @@ fn count(selection: &str) -> Result<(), Failure> {
 
 fn parse_selection(selection: &str) -> Result<Codecs, Failure> {
     let selection: Selection = serde_json::from_str(selection)
-        .map_err(|error| Failure(BAD_ARGUMENTS, format!("this is no selection of codecs: {error}")))?;
+        .map_err(|error| Failure(BAD_ARGUMENTS, format!("invalid codec selection: {error}")))?;
     Codecs::select(&selection).map_err(|error| {
         let code = if matches!(error, SelectError::ConversionError(_)) { FAILED } else { BAD_ARGUMENTS };
         Failure(code, error.to_string())

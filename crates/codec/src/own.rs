@@ -16,7 +16,7 @@ pub(crate) fn entries(own: &OwnMessages) -> Result<Vec<Entry>, ConversionError> 
     let pool = DescriptorPool::decode(own.set.as_slice()).map_err(ConversionError::new)?;
     let descriptor = pool
         .get_message_by_name(&own.type_name)
-        .ok_or_else(|| ConversionError::new(format!("there is no {}", own.type_name)))?;
+        .ok_or_else(|| ConversionError::new(format!("unknown message `{}`", own.type_name)))?;
     let message = |wire: &Vec<u8>| DynamicMessage::decode(descriptor.clone(), wire.as_slice());
     let messages: Vec<DynamicMessage> =
         own.wires.iter().map(message).collect::<Result<_, _>>().map_err(ConversionError::new)?;

@@ -26,9 +26,9 @@ pub(crate) fn size(data: &str, codec: &str, wires: &[Vec<u8>]) -> Size {
 
 fn gzip(wire: &[u8]) -> usize {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::new(GZIP_LEVEL));
-    encoder.write_all(wire).and_then(|()| encoder.finish()).expect("a Vec takes every write").len()
+    encoder.write_all(wire).and_then(|()| encoder.finish()).expect("writing to a Vec does not fail").len()
 }
 
 fn zstd(wire: &[u8]) -> usize {
-    zstd::bulk::compress(wire, ZSTD_LEVEL).expect("a Vec takes what it is compressed to").len()
+    zstd::bulk::compress(wire, ZSTD_LEVEL).expect("compressing into a Vec does not fail").len()
 }

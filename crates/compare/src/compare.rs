@@ -103,7 +103,7 @@ pub fn compare(a: &Side, b: &Side, pairing: Pairing, options: &Options) -> Resul
     let differ = |differences: Vec<String>| format!("they differ in {}", differences.join("; "));
     let not_comparable = |why: String| NotComparable::new(&a.name, &b.name, why);
     if pairs.is_empty() {
-        return Err(not_comparable("they have no load with the same conditions".to_owned()));
+        return Err(not_comparable("no load has the same conditions on both sides".to_owned()));
     }
     if !texts.is_empty() {
         if !options.force {
@@ -111,7 +111,7 @@ pub fn compare(a: &Side, b: &Side, pairing: Pairing, options: &Options) -> Resul
         }
         warnings.push(format!("compared although {}", differ(texts)));
     }
-    let are_used = if options.force { "used all the same" } else { "not used" };
+    let are_used = if options.force { "used anyway" } else { "not used" };
     warnings.extend(disturbance.as_ref().map(|it| format!("{it} They are {are_used}")));
     warnings.extend(client_limit(a, b));
     warnings.extend(unmatched);
@@ -212,7 +212,7 @@ fn machines(a: &Side, b: &Side, warnings: &mut Vec<String>) -> Vec<Difference> {
     let unknown: Vec<&str> =
         [a, b].into_iter().filter(|side| side.has_unknown_machine).map(|side| side.name.as_str()).collect();
     if !unknown.is_empty() {
-        warnings.push(format!("no machine is recorded for {}", unknown.join(" and ")));
+        warnings.push(format!("the machine of {} is not recorded", unknown.join(" and ")));
     }
     let all: Vec<&Machine> = a.machines.iter().chain(&b.machines).collect();
     let Some((first, others)) = all.split_first() else { return Vec::new() };
@@ -244,7 +244,7 @@ fn match_cells<'s>(
         let alone: Vec<&Cell> = side.cells.iter().filter(|cell| find(cell, other).is_none()).collect();
         if let Some(first) = alone.first() {
             unmatched.push(format!(
-                "{} of {} without a match in {}, for example {}",
+                "{} of {} have no match in {}, for example {}",
                 counted(alone.len() as u64, "load"),
                 side.name,
                 other.name,
@@ -492,7 +492,7 @@ fn merge_notes(notes: &[String]) -> Vec<String> {
     }
     let shown = |(note, count): (&String, u64)| match count {
         1 => note.clone(),
-        count => format!("{note} (and {} more like it)", count - 1),
+        count => format!("{note} (and {} similar ones)", count - 1),
     };
     groups.into_iter().map(shown).collect()
 }

@@ -30,7 +30,7 @@ pub enum Figure {
 
 /// A name that matches no figure.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown figure `{0}`: rate, mean, p50, p90, p95, p99, client-cpu, server-cpu")]
+#[error("unknown figure `{0}`; use rate, mean, p50, p90, p95, p99, client-cpu or server-cpu")]
 pub struct UnknownFigure(String);
 
 impl Figure {

@@ -34,8 +34,7 @@ impl Side {
         let misuse = |why: String| Err(SideError::Misuse(why));
         match (files, stacks) {
             ([], _) => misuse(
-                "name two results to compare, or servers to measure with --a and --b (thalweg compare --help has \
-                 examples)"
+                "expected two results, or servers to measure with --a and --b; see thalweg compare --help for examples"
                     .to_owned(),
             ),
             ([one], _) => {
@@ -81,7 +80,7 @@ fn paths(side: &str) -> Result<Vec<PathBuf>, SideError> {
             paths.push(path.to_owned());
             continue;
         }
-        let unreadable = |error| SideError::Folder(format!("cannot read {}: {error}", path.display()));
+        let unreadable = |error| SideError::Folder(format!("failed to read {}: {error}", path.display()));
         let files = json_files(path).map_err(unreadable)?;
         if files.is_empty() {
             return Err(SideError::Folder(format!("{} has no *.json results", path.display())));

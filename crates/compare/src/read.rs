@@ -50,7 +50,8 @@ pub type ReadStudy = fn(&str) -> Result<MeasuredStudy, String>;
 /// Returns an error if the file is missing, or is not a valid result of a load.
 pub fn read(path: &Path, study: ReadStudy) -> Result<Input, ReadError> {
     let failed = |why: String| ReadError { path: path.display().to_string(), why };
-    let text = fs::read_to_string(path).map_err(|error| failed(format!("cannot be read: {error}")))?;
+    let text =
+        fs::read_to_string(path).map_err(|error| failed(format!("failed to read the file: {error}")))?;
     // Some editors insert a byte order mark.
     parse(text.trim_start_matches('\u{feff}'), study).map_err(failed)
 }
@@ -63,32 +64,32 @@ fn parse(text: &str, read_study: ReadStudy) -> Result<Input, String> {
         study: serde_json::Value,
     }
     let header: SchemaHeader =
-        serde_json::from_str(text).map_err(|error| format!("is not a result of a load: {error}"))?;
+        serde_json::from_str(text).map_err(|error| format!("not a load result: {error}"))?;
     match header.schema.as_deref() {
         Some(thalweg_load::SCHEMA | thalweg_load::EARLIER_SCHEMA) => parse_result(text).map(Input::Run),
         Some("thalweg.load/3") => parse_result(text).map(Input::Benchmark),
         Some(comparison::SCHEMA) => parse_result(text).map(Input::Comparison),
         Some(schema @ ("thalweg.codec/1" | "thalweg.json/1")) => {
-            Err(format!("has results of {schema}, which cannot be compared; see its own report"))
+            Err(format!("{schema} results cannot be compared; see their own report"))
         }
         Some("thalweg.lab/5" | "thalweg.lab/4") => match header.study.as_str() {
             Some(study @ ("codec" | "json")) => {
-                Err(format!("has results of lab {study}, which cannot be compared; see its own report"))
+                Err(format!("lab {study} results cannot be compared; see their own report"))
             }
             _ => read_study(text)
                 .map(|study| Input::Study(Box::new(study)))
-                .map_err(|error| format!("is damaged: {error}")),
+                .map_err(|error| format!("invalid result: {error}")),
         },
         Some(schema) => Err(format!(
-            "has the unsupported schema {schema}; use results of `thalweg load -O json`, `thalweg lab` or \
+            "unsupported schema {schema}; use results of `thalweg load -O json`, `thalweg lab` or \
              `thalweg compare --save`"
         )),
-        None => Err("is not a result of a load: it has no `schema`".to_owned()),
+        None => Err("not a load result: missing `schema`".to_owned()),
     }
 }
 
 fn parse_result<T: DeserializeOwned>(text: &str) -> Result<Box<T>, String> {
-    serde_json::from_str(text).map(Box::new).map_err(|error| format!("is damaged: {error}"))
+    serde_json::from_str(text).map(Box::new).map_err(|error| format!("invalid result: {error}"))
 }
 
 impl Input {
@@ -113,11 +114,11 @@ mod tests {
             let error = parse(text, |_| unreachable!()).unwrap_err();
             assert!(error.contains(expected), "{error}");
         };
-        check("{", "is not a result of a load");
-        check("{}", "it has no `schema`");
-        check(r#"{"schema": "thalweg.load/2"}"#, "has the unsupported schema thalweg.load/2");
-        check(r#"{"schema": "thalweg.codec/1"}"#, "has results of thalweg.codec/1");
-        check(r#"{"schema": "thalweg.lab/5", "study": "codec"}"#, "has results of lab codec");
-        check(r#"{"schema": "thalweg.load-run/1"}"#, "is damaged: missing field");
+        check("{", "not a load result");
+        check("{}", "missing `schema`");
+        check(r#"{"schema": "thalweg.load/2"}"#, "unsupported schema thalweg.load/2");
+        check(r#"{"schema": "thalweg.codec/1"}"#, "thalweg.codec/1 results");
+        check(r#"{"schema": "thalweg.lab/5", "study": "codec"}"#, "lab codec results");
+        check(r#"{"schema": "thalweg.load-run/1"}"#, "invalid result: missing field");
     }
 }

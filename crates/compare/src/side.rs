@@ -42,13 +42,13 @@ pub enum SideError {
     #[error("{0}")]
     Folder(String),
     /// Both sides are in one file.
-    #[error("{0} already has both sides; pass it alone")]
+    #[error("{0} already has both sides; use it alone")]
     Both(String),
     /// An input has no measurements.
     #[error("{0} has no measurements")]
     Empty(String),
     /// A study has no such pair of client and server.
-    #[error("the study has no `{wanted}`: it has {known}")]
+    #[error("no `{wanted}` in the study; use one of {known}")]
     NoStack {
         /// Requested pair.
         wanted: String,

@@ -11,7 +11,7 @@ pub enum DelimitedError {
     Unreadable(io::Error),
 }
 
-const TRUNCATED: DelimitedError = DelimitedError::Malformed("is cut off");
+const TRUNCATED: DelimitedError = DelimitedError::Malformed("is truncated");
 
 /// Reads the next message. Returns `None` at the end.
 ///
@@ -25,7 +25,7 @@ pub fn next(input: &mut dyn Read) -> Result<Option<Vec<u8>>, DelimitedError> {
         match input.read(&mut byte) {
             Ok(0) if shift == 0 => return Ok(None),
             Ok(0) => return Err(TRUNCATED),
-            Ok(_) if shift > 28 => return Err(DelimitedError::Malformed("has no length before it")),
+            Ok(_) if shift > 28 => return Err(DelimitedError::Malformed("has no length prefix")),
             Ok(_) => length |= u64::from(byte[0] & 0x7f) << shift,
             Err(error) => return Err(DelimitedError::Unreadable(error)),
         }
@@ -54,8 +54,8 @@ mod tests {
         };
         assert_eq!(all(b""), Ok(Vec::new()));
         assert_eq!(all(b"\x02ab\x00\x81\x00c"), Ok(vec![b"ab".to_vec(), Vec::new(), b"c".to_vec()]));
-        assert_eq!(all(b"\x03ab"), Err("is cut off"));
-        assert_eq!(all(b"\x80"), Err("is cut off"));
-        assert_eq!(all(b"\x80\x80\x80\x80\x80\x00"), Err("has no length before it"));
+        assert_eq!(all(b"\x03ab"), Err("is truncated"));
+        assert_eq!(all(b"\x80"), Err("is truncated"));
+        assert_eq!(all(b"\x80\x80\x80\x80\x80\x00"), Err("has no length prefix"));
     }
 }

@@ -10,7 +10,7 @@ use thalweg_protobuf::{Schema, SchemaError};
 #[derive(Debug, thiserror::Error)]
 pub enum FilesError {
     /// A file does not exist or is not readable.
-    #[error("cannot read {}: {error}", .file.display())]
+    #[error("failed to read {}: {error}", .file.display())]
     Read {
         /// The file.
         file: PathBuf,

@@ -45,10 +45,10 @@ fn only(schema: &Schema) -> Result<MessageType<'_>, String> {
     let messages: Vec<MessageType> = declared(schema).filter(own).collect();
     match messages[..] {
         [message] => Ok(message),
-        [] => Err("no message is declared".to_owned()),
+        [] => Err("the schema declares no messages".to_owned()),
         _ => {
             let names = listed(messages.iter().map(|message| message.full_name()));
-            Err(format!("several messages are declared; use --type with one of {names}"))
+            Err(format!("the schema declares several messages; use --type with one of {names}"))
         }
     }
 }

@@ -23,7 +23,7 @@ pub enum Entry {
 /// Returns an error for an invalid name or value.
 pub fn parse(text: &str) -> Result<Entry, String> {
     let split = text.split_once(':').or_else(|| text.split_once('='));
-    let (name, value) = split.ok_or_else(|| format!("`{text}` is not metadata; use 'name: value'"))?;
+    let (name, value) = split.ok_or_else(|| format!("invalid metadata `{text}`; use 'name: value'"))?;
     let (name, value) = (name.trim().to_ascii_lowercase(), value.trim());
     let no_name =
         |name: &str| format!("invalid metadata key `{name}`; use letters, digits, `_`, `-` and `.`");
@@ -39,7 +39,7 @@ pub fn parse(text: &str) -> Result<Entry, String> {
     let is_plain = value.bytes().all(|byte| matches!(byte, b' '..=b'~'));
     let value = Some(value).filter(|_| is_plain).and_then(|value| value.parse().ok());
     let value = value.ok_or_else(|| {
-        format!("{name}: the value must be visible ASCII; for bytes use a name that ends in -bin")
+        format!("{name}: the value must be visible ASCII; use a name that ends in -bin for bytes")
     })?;
     Ok(Entry::Text(key, value))
 }

@@ -21,7 +21,7 @@ pub struct MethodName {
 
 /// Error for an invalid method name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a method: write package.Service/Method")]
+#[error("invalid method `{0}`; use package.Service/Method")]
 pub struct MethodNameError(String);
 
 impl MethodName {
@@ -85,7 +85,7 @@ mod tests {
         }
         assert_eq!(
             "x".parse::<MethodName>().unwrap_err().to_string(),
-            "`x` is not a method: write package.Service/Method"
+            "invalid method `x`; use package.Service/Method"
         );
     }
 }

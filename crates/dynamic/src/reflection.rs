@@ -201,7 +201,7 @@ impl Reflection {
                 if self.files.contains_key(name) {
                     return Ok(());
                 }
-                Err(ReflectionError::InvalidResponse(format!("returned other files when asked for {name}")))
+                Err(ReflectionError::InvalidResponse(format!("returned other files for {name}")))
             }
             // Some servers lack well-known files, which every compiler includes.
             Some(_) if name.starts_with("google/protobuf/") => {
@@ -323,7 +323,9 @@ impl Reflection {
         let left = total_timeout.saturating_sub(self.usage.time);
         let took_too_long = |files: usize| {
             let seconds = total_timeout.as_secs_f64();
-            ReflectionError::Limit(format!("it took longer than {seconds} s, for {files} files so far"))
+            ReflectionError::Limit(format!(
+                "it took longer than {seconds} s and returned {files} files so far"
+            ))
         };
         // A timeout would not fire if the response is ready, so the total limit is checked here.
         if left.is_zero() {
@@ -369,9 +371,9 @@ fn unexpected(what: &str, response: &EncodedResponse) -> ReflectionError {
     ReflectionError::InvalidResponse(match &response.error {
         Some(error) => {
             let code = Code::from_i32(error.error_code);
-            format!("answered {code:?} when asked for {what}: {}", error.error_message)
+            format!("returned {code:?} for {what}: {}", error.error_message)
         }
-        None => format!("sent an unexpected response when asked for {what}"),
+        None => format!("sent an unexpected response for {what}"),
     })
 }
 

@@ -26,15 +26,15 @@ pub enum RequestError {
     #[error("{0}")]
     Invalid(String),
     /// The input cannot be read.
-    #[error("cannot read the request: {0}")]
+    #[error("failed to read the request: {0}")]
     Unreadable(io::Error),
     /// No thread could be started for reading.
-    #[error("cannot start a thread: {0}")]
+    #[error("failed to start a thread: {0}")]
     Thread(io::Error),
 }
 
 /// Source of the requests of a call.
-#[expect(missing_debug_implementations, reason = "it has a reader")]
+#[expect(missing_debug_implementations, reason = "holds a reader")]
 pub struct RequestSource {
     /// Format of the input.
     pub format: MessageFormat,
@@ -75,7 +75,7 @@ impl RequestSource {
         let thread = thread::Builder::new().spawn(move || {
             let mut send = |wire: Vec<u8>| messages.blocking_send(wire.into()).is_ok();
             if let Err(why) = self.read(&method, &mut send) {
-                // Fails only if the call is over.
+                // Fails only if the call has ended.
                 let _ = failed.send(FailedRead { why, _messages: messages });
             }
         });

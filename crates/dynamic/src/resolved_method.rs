@@ -79,8 +79,7 @@ impl ResolvedMethod {
         written: &[u8],
         ignore_unknown: bool,
     ) -> Result<Vec<u8>, String> {
-        let message =
-            self.schema.message(&self.request_type).ok_or("the schema does not have the request's type")?;
+        let message = self.schema.message(&self.request_type).ok_or("the schema lacks the request type")?;
         let options = ParseOptions { ignore_unknown, ..ParseOptions::default() };
         let mut wire = Vec::with_capacity(written.len());
         match format {
@@ -106,7 +105,7 @@ impl ResolvedMethod {
 ///
 /// # Errors
 ///
-/// Returns an error if there is no such method, or if reflection fails.
+/// Returns an error if the method is unknown, or if reflection fails.
 pub async fn look_up(catalogue: &mut Catalogue, name: &MethodName) -> Result<ResolvedMethod, LookUpError> {
     let schema = catalogue.schema_of(name.service()).await?;
     let service = schema.as_ref().and_then(|schema| schema.service(name.service()));

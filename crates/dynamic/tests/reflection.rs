@@ -223,11 +223,10 @@ async fn invalid_responses_are_reported() {
         Arc::new(Box::new(|_| {
             Reaction::Respond(MessageResponse::ListServicesResponse(ListServiceResponse::default()))
         })),
-        "sent an unexpected response when asked for a file",
+        "sent an unexpected response for a file",
     )
     .await;
-    check(Arc::new(Box::new(|_| error(Code::Internal))), "answered Internal when asked for a file: not here")
-        .await;
+    check(Arc::new(Box::new(|_| error(Code::Internal))), "returned Internal for a file: not here").await;
     // The server lacks item.proto and sends another file instead.
     let shop = shop_files();
     let missing = shop["shop.proto"].clone();
@@ -236,7 +235,7 @@ async fn invalid_responses_are_reported() {
             MessageRequest::FileByFilename(name) if name.starts_with("google") => error(Code::NotFound),
             _ => files([missing.clone()]),
         })),
-        "returned other files when asked for item.proto",
+        "returned other files for item.proto",
     )
     .await;
     let only_shop = shop["shop.proto"].clone();

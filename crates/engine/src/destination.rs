@@ -72,7 +72,7 @@ pub enum ConnectError {
     #[error(transparent)]
     Target(#[from] TargetError),
     /// The authority is invalid.
-    #[error("`{0}` is not an authority: write host:port")]
+    #[error("invalid authority `{0}`; use host:port")]
     Authority(String),
     /// The user agent is invalid.
     #[error(transparent)]
@@ -81,7 +81,7 @@ pub enum ConnectError {
     #[error(transparent)]
     ServiceConfig(#[from] ServiceConfigError),
     /// The channel's threads cannot be started.
-    #[error("the channel's threads: {0}")]
+    #[error("failed to set up the channel's threads: {0}")]
     Threads(#[from] ExecutorError),
     /// The channel's protocol cannot be used with these settings.
     #[error("{0}")]
@@ -103,9 +103,10 @@ fn tls_for(
 ) -> Result<Option<ClientTlsConfig>, TargetError> {
     match (target.security(), configured) {
         (Security::Tls, configured) => Ok(Some(configured.cloned().unwrap_or_default())),
-        (Security::Plain, Some(_)) => {
-            Err(TargetError::new(target, "http:// is without TLS, and this channel is set up with it"))
-        }
+        (Security::Plain, Some(_)) => Err(TargetError::new(
+            target,
+            "http:// does not use TLS, but the channel has TLS settings; use https://",
+        )),
         (Security::Plain | Security::Unspecified, configured) => Ok(configured.cloned()),
     }
 }
@@ -113,9 +114,7 @@ fn tls_for(
 #[cfg(not(feature = "tls"))]
 fn no_tls_for(target: &Target) -> Result<Option<String>, TargetError> {
     match target.security() {
-        Security::Tls => {
-            Err(TargetError::new(target, "TLS needs the feature `tls`, which is not compiled in"))
-        }
+        Security::Tls => Err(TargetError::new(target, "TLS is not compiled in; enable the feature `tls`")),
         Security::Plain | Security::Unspecified => Ok(None),
     }
 }

@@ -101,7 +101,7 @@ impl Executor {
         let count = self.threads.len();
         let in_turn = (0..count).map(|step| &self.threads[first.wrapping_add(step) % count]);
         let worker = in_turn.min_by_key(|worker| worker.load.load(Ordering::Relaxed));
-        let Worker { runtime, cpu, load } = worker.expect("there is at least one thread");
+        let Worker { runtime, cpu, load } = worker.expect("at least one thread");
         load.fetch_add(1, Ordering::Relaxed);
         ThreadSlot { runtime: runtime.clone(), cpu: *cpu, load: Arc::clone(load) }
     }

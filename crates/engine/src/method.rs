@@ -53,7 +53,10 @@ impl Method {
     /// Panics if `subtype` is not a valid content-subtype token. For a `static` that is a compile-time error.
     #[must_use]
     pub const fn with_content_subtype(mut self, subtype: &'static str) -> Self {
-        assert!(content_type::is_legal_subtype(subtype), "a content subtype has letters, digits, - . _ +");
+        assert!(
+            content_type::is_legal_subtype(subtype),
+            "a content subtype can only have letters, digits and - . _ +"
+        );
         self.content_subtype = subtype;
         // The method now has other request headers.
         self.id = AtomicU32::new(0);
@@ -153,7 +156,7 @@ impl Method {
 
 /// Error for a path that is not a method's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{path}` is not a method: write package.Service/Method")]
+#[error("invalid method `{path}`; use package.Service/Method")]
 pub struct InvalidPath {
     path: String,
 }

@@ -116,13 +116,13 @@ impl Status {
     }
 
     pub(crate) fn deadline_exceeded() -> Self {
-        Self::local(Code::DeadlineExceeded, "the deadline of the call has passed")
+        Self::local(Code::DeadlineExceeded, "deadline exceeded")
     }
 
     /// Creates a DEADLINE_EXCEEDED status that names the incomplete step.
     #[cold]
     pub(crate) fn deadline_exceeded_at(step: impl fmt::Display) -> Self {
-        Self::local(Code::DeadlineExceeded, format!("the deadline of the call has passed: {step}"))
+        Self::local(Code::DeadlineExceeded, format!("deadline exceeded: {step}"))
     }
 
     /// Returns whether it was made on this side and has no call context yet.

@@ -138,7 +138,7 @@ mod tests {
     use std::time::Duration;
 
     fn start() -> Instant {
-        #[expect(clippy::disallowed_methods, reason = "an Instant can be had from nowhere else")]
+        #[expect(clippy::disallowed_methods, reason = "no other way to get an Instant")]
         Instant::now()
     }
 

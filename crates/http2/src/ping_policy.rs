@@ -96,7 +96,7 @@ mod tests {
     #[track_caller]
     fn check(without_streams: bool, steps: &[Step], expected: Option<usize>) {
         let mut pings = Pings::new(Some(PingPolicy { interval_min: 10 * SECOND, without_streams }));
-        #[expect(clippy::disallowed_methods, reason = "an Instant can be had from nowhere else")]
+        #[expect(clippy::disallowed_methods, reason = "no other way to get an Instant")]
         let mut now = Instant::now();
         let violating_step = steps.iter().position(|step| {
             let (has_streams, after) = match *step {

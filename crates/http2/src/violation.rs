@@ -196,7 +196,7 @@ pub enum Violation {
     #[error("SETTINGS is not a multiple of 6 bytes long")]
     SettingsLength,
     /// The acknowledgement of SETTINGS is not empty (§6.5).
-    #[error("the acknowledgement of SETTINGS is not empty")]
+    #[error("SETTINGS acknowledgement is not empty")]
     SettingsAckNotEmpty,
     /// SETTINGS were not acknowledged within [`Config::settings_timeout`](crate::Config::settings_timeout) (§6.5.3).
     #[error("SETTINGS were not acknowledged in time")]
@@ -259,7 +259,7 @@ pub enum Violation {
     ContinuationsExceeded,
     /// A header block in several frames is longer than
     /// [`Limits::header_block_len_max`](crate::Limits::header_block_len_max) (§10.5.1).
-    #[error("a header block is too long")]
+    #[error("header block too long")]
     HeaderBlockTooLong,
     /// More SETTINGS entries than [`Limits::settings_entries_max`](crate::Limits::settings_entries_max) (§10.5).
     #[error("SETTINGS with too many entries")]

@@ -92,7 +92,8 @@ impl Exchange {
     pub fn transcript<'s>(&self, name: &str, types: &'s Schema) -> Result<Transcript<'s>, String> {
         let messages = |way: &str, messages: &[SavedMessage], type_name: &str| {
             let message_type = types.message(type_name);
-            let message_type = message_type.ok_or_else(|| format!("its descriptors lack {type_name}"))?;
+            let message_type =
+                message_type.ok_or_else(|| format!("missing type {type_name} in its descriptors"))?;
             let wires = messages.iter().map(SavedMessage::bytes).collect::<Result<Vec<_>, _>>()?;
             let frames = framed(wires.iter().map(|wire| (0, wire.as_slice())))?;
             Ok::<_, String>(Messages::new(format!("{name}, {way}"), frames, Some(message_type)))

@@ -102,11 +102,15 @@ fn pairs(text: &str) -> Result<Vec<u8>, String> {
         let group = group.strip_prefix("0x").or_else(|| group.strip_prefix("\\x")).unwrap_or(group);
         let group = group.replace("\\x", "");
         if let Some(c) = group.chars().find(|c| !c.is_ascii_hexdigit()) {
-            return Err(format!("`{c}` is not a hex digit"));
+            return Err(format!("expected a hex digit, found `{c}`"));
         }
         let (pairs, rest) = group.as_bytes().as_chunks::<2>();
         if !rest.is_empty() {
-            return Err(format!("a byte has two digits, and `{}` has {}", shortened(&group), group.len()));
+            return Err(format!(
+                "expected two hex digits per byte, `{}` has {}",
+                shortened(&group),
+                group.len()
+            ));
         }
         // Only hex digits are left.
         let value = |digit: u8| char::from(digit).to_digit(16).unwrap_or_default() as u8;
@@ -133,8 +137,8 @@ mod tests {
             assert_eq!(read(text), Ok(vec![10, 13, 255]), "{text:?}");
         }
         assert_eq!(read(""), Ok(Vec::new()));
-        assert_eq!(read("0a0"), Err("a byte has two digits, and `0a0` has 3".to_owned()));
-        assert_eq!(read("0a 0g"), Err("`g` is not a hex digit".to_owned()));
+        assert_eq!(read("0a0"), Err("expected two hex digits per byte, `0a0` has 3".to_owned()));
+        assert_eq!(read("0a 0g"), Err("expected a hex digit, found `g`".to_owned()));
         // Four digits that are not an offset.
         assert_eq!(read("0a0d ff"), Ok(vec![10, 13, 255]));
         assert_eq!(read("0000 0000"), Ok(vec![0; 4]));

@@ -120,7 +120,7 @@ pub(crate) fn write(
         writeln!(output, "{name:<WIDTH_OF_NAMES$}{bytes:>9}{gzip:>9}{zstd:>9}")?;
     }
     match (&sizes.conversion_error, inspection.message_type) {
-        (Some(why), _) => writeln!(output, "no JSON and no MessagePack: {why}"),
+        (Some(why), _) => writeln!(output, "cannot be converted to JSON and MessagePack: {why}"),
         (None, None) => writeln!(output, "JSON and MessagePack need a schema: --proto or --protoset"),
         _ => Ok(()),
     }
@@ -166,7 +166,7 @@ fn fields_table(
         )?;
     }
     if omitted > 0 {
-        writeln!(output, "{omitted} smaller ones: --full")?;
+        writeln!(output, "{omitted} smaller ones omitted; use --full")?;
     }
     Ok(())
 }

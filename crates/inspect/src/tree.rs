@@ -69,8 +69,8 @@ impl Tree<'_, '_> {
         let (name, len) = (&inspection.input.name, counted(self.input.len(), "byte"));
         let read_as = match inspection.framing {
             Framing::Protobuf => "one message without framing",
-            Framing::Grpc => "messages framed as gRPC does",
-            Framing::Delimited => "messages with their length before each",
+            Framing::Grpc => "messages with gRPC framing",
+            Framing::Delimited => "messages with length prefixes",
         };
         let why = match &inspection.detection {
             Some(detection) => format!(", because {}", detection.reason),
@@ -79,7 +79,7 @@ impl Tree<'_, '_> {
         self.layout.line(&[plain(format!("{name}: {len}, read as {read_as}{why}"))])?;
         let others = inspection.detection.as_ref().map(|detection| &detection.others[..]).unwrap_or_default();
         for other in others {
-            self.layout.line(&[plain(format!("--framing {} would fit as well", other.name()))])?;
+            self.layout.line(&[plain(format!("--framing {} would match as well", other.name()))])?;
         }
         if let Some(message) = inspection.message_type {
             let each = if inspection.framing == Framing::Protobuf { "the message" } else { "each message" };
@@ -118,7 +118,7 @@ impl Tree<'_, '_> {
             Content::Message(message) => self.message(message, 0)?,
             Content::Compressed { encoding, bytes, message } => {
                 let text = format!(
-                    "{encoding}: {} that were {}; offsets are now those in them",
+                    "{encoding}: {} decompressed from {}; offsets below refer to them",
                     counted(bytes.len(), "byte"),
                     frame.payload.len()
                 );
@@ -206,7 +206,7 @@ impl Tree<'_, '_> {
                 if !self.is_full && message.records.len() > UNLIKELY_RECORDS_SHOWN {
                     return Ok(());
                 }
-                self.layout.note(depth, &[aside("as a message, that would be:")])?;
+                self.layout.note(depth, &[aside("as a message:")])?;
                 self.message(message, depth + 1)
             }
             (None, None) => self.bytes(payload, Role::Payload, depth, &pieces),
@@ -248,11 +248,11 @@ impl Tree<'_, '_> {
             names.join(", ")
         };
         if !required.is_empty() {
-            let text = format!("required, and not there: {}", names(&required));
+            let text = format!("required, but missing: {}", names(&required));
             self.layout.note(depth, &[(Role::Remark, text)])?;
         }
         if !others.is_empty() && !message.message_type.is_some_and(MessageType::is_map_entry) {
-            self.layout.note(depth, &[aside(format!("not there: {}", names(&others)))])?;
+            self.layout.note(depth, &[aside(format!("missing: {}", names(&others)))])?;
         }
         Ok(())
     }
@@ -390,9 +390,9 @@ fn sum(varint: &Varint, input: &[u8]) -> Vec<Piece> {
 
 fn excess(varint: &Varint) -> Option<Piece> {
     let text = match varint.excess_bytes() {
-        _ if varint.overflows => ", with bits beyond the 64th, which are dropped".to_owned(),
+        _ if varint.overflows => ", bits beyond 64 are dropped".to_owned(),
         0 => return None,
-        excess => format!(", {} longer than need be", counted(excess, "byte")),
+        excess => format!(", {} longer than needed", counted(excess, "byte")),
     };
     Some((Role::Problem, text))
 }

@@ -88,9 +88,9 @@ impl PeersDirectory {
             return Ok(());
         };
         let (all, words) = (missing.join(", "), missing.join(" "));
-        say(&format!("not built yet: {all}; running `cargo xtask peers {words}`"));
+        say(&format!("{all} not built yet; running `cargo xtask peers {words}`"));
         let started = command.status().map(drop);
-        started.map_err(|error| format!("cannot start {}: {error}", command.get_program().display()))
+        started.map_err(|error| format!("failed to start {}: {error}", command.get_program().display()))
     }
 
     /// Returns the command that builds the peers; `None` without sources. It prints to stderr.

@@ -159,11 +159,11 @@ impl ProcessExecutor {
     }
 
     fn count_system_calls(&mut self, window: &Window) -> Result<SystemCalls, ExecuteError> {
-        self.driven(window, "system calls of a bare socket are not counted", system_calls::count)
+        self.driven(window, "system calls of a bare socket cannot be counted", system_calls::count)
     }
 
     fn watch_wire(&mut self, window: &Window) -> Result<WireTraffic, ExecuteError> {
-        self.driven(window, "the wire of a bare socket is not watched", Driver::watch_wire)
+        self.driven(window, "the wire of a bare socket cannot be observed", Driver::watch_wire)
     }
 }
 

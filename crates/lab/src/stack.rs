@@ -85,7 +85,7 @@ pub enum Pairing {
 
 /// Error for a text that is not a stack.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` names no stack: write NAME or NAME:VARIANT in lower-case letters, digits and dashes")]
+#[error("invalid stack `{0}`; use NAME or NAME:VARIANT in lower-case letters, digits and dashes")]
 pub struct NotAStack(String);
 
 impl Stack {

@@ -40,7 +40,7 @@ pub struct Stacks {
 
 /// Reason for leaving a stack out, entirely or as a server.
 const NO_SERVER: &str =
-    "it has no server; its client meets another stack's with --server STACK, --matrix or --ends";
+    "it has no server; use its client with another stack's server by --server STACK, --matrix or --ends";
 
 impl Stacks {
     /// Creates our stack and `against`, which may include the [`SOCKET`]. Calls `say` with a line when a stack is

@@ -113,14 +113,14 @@ pub enum Signal {
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::StreamLimit { waiting } => write!(f, "{waiting} calls wait for a stream"),
+            Self::StreamLimit { waiting } => write!(f, "{waiting} calls are waiting for a stream"),
             Self::Floor { floor } => write!(f, "fewer lanes than the floor of {floor}"),
             Self::Cap { cap } => write!(f, "more lanes than the cap of {cap}"),
             Self::Idle => write!(f, "no calls for a while"),
             Self::NotConnected { lanes } => write!(f, "{lanes} new lanes did not connect in time"),
             Self::Limited { signal, figures } => write!(f, "{signal}; so far {figures}"),
-            Self::Fewer { figures } => write!(f, "to see whether fewer do as well as {figures}"),
-            Self::Between { figures } => write!(f, "to see whether a few more do better than {figures}"),
+            Self::Fewer { figures } => write!(f, "trying whether fewer lanes match {figures}"),
+            Self::Between { figures } => write!(f, "trying whether a few more lanes beat {figures}"),
             Self::Settled { tried, tried_calls_per_s, figures } => {
                 write!(f, "{tried} lanes made {tried_calls_per_s:.0} calls/s; best is {figures}")
             }
@@ -151,11 +151,11 @@ impl fmt::Display for Figures {
 impl fmt::Display for Signal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (share, what) = match self {
-            Self::Late { share } => (share, "of a call's time is not the network's"),
-            Self::Busy { share } => (share, "of the time the drivers are at work"),
-            Self::WriteDelay { share } => (share, "of a call's time is waiting to be written"),
-            Self::Contended { share } => (share, "of the calls find their lane's lock taken"),
-            Self::FlowBlocked { share } => (share, "of the time flow control keeps data back"),
+            Self::Late { share } => (share, "of a call's time is not spent on the network"),
+            Self::Busy { share } => (share, "of the time the drivers are busy"),
+            Self::WriteDelay { share } => (share, "of a call's time is spent waiting to be written"),
+            Self::Contended { share } => (share, "of the calls wait for their lane's lock"),
+            Self::FlowBlocked { share } => (share, "of the time data is blocked by flow control"),
         };
         write!(f, "{:.0} % {what}", share * 100.0)
     }

@@ -134,7 +134,7 @@ impl Search {
 
     /// Returns the highest number tried.
     pub(super) fn highest(&self) -> (usize, Measurement) {
-        let highest = self.tried.last().expect("there is always the first");
+        let highest = self.tried.last().expect("never empty");
         (highest.lanes, highest.measured)
     }
 

@@ -87,28 +87,28 @@ fn each_signal_starts_a_trial() {
     check(network_bound.clone(), None);
     check(
         LaneSample { round_trip: Some(ms(1)), ..network_bound.clone() },
-        Some("open 1: 80 % of a call's time is not the network's; so far 1 with 12800 calls/s of 5.000 ms"),
+        Some(
+            "open 1: 80 % of a call's time is not spent on the network; so far 1 with 12800 calls/s of 5.000 ms",
+        ),
     );
     check(
         LaneSample { busy: ms(45), ..network_bound.clone() },
-        Some("open 1: 90 % of the time the drivers are at work; so far 1 with 12800 calls/s of 5.000 ms"),
+        Some("open 1: 90 % of the time the drivers are busy; so far 1 with 12800 calls/s of 5.000 ms"),
     );
     check(
         LaneSample { write_delay: ms(2), ..network_bound.clone() },
         Some(
-            "open 1: 40 % of a call's time is waiting to be written; so far 1 with 12800 calls/s of 5.000 ms",
+            "open 1: 40 % of a call's time is spent waiting to be written; so far 1 with 12800 calls/s of 5.000 ms",
         ),
     );
     check(
         LaneSample { contended: 320, ..network_bound.clone() },
-        Some(
-            "open 1: 50 % of the calls find their lane's lock taken; so far 1 with 12800 calls/s of 5.000 ms",
-        ),
+        Some("open 1: 50 % of the calls wait for their lane's lock; so far 1 with 12800 calls/s of 5.000 ms"),
     );
     check(
         LaneSample { flow_blocked: ms(10), ..network_bound.clone() },
         Some(
-            "open 1: 20 % of the time flow control keeps data back; so far 1 with 12800 calls/s of 5.000 ms",
+            "open 1: 20 % of the time data is blocked by flow control; so far 1 with 12800 calls/s of 5.000 ms",
         ),
     );
     // One call uses one lane, however late its response is.
@@ -136,7 +136,7 @@ fn waiting_calls_get_lanes_without_a_trial() {
     let mut lanes = SimulatedChannel::new(config(1, 16));
     assert_eq!(
         lanes.first_decision(1, eight_slow_calls(1)).as_deref(),
-        Some("open 3: 6 calls wait for a stream")
+        Some("open 3: 6 calls are waiting for a stream")
     );
     assert_eq!(
         lanes.first_decision(200, eight_slow_calls(4)),
@@ -146,7 +146,7 @@ fn waiting_calls_get_lanes_without_a_trial() {
     let mut lanes = SimulatedChannel::new(config(1, 3));
     assert_eq!(
         lanes.first_decision(1, eight_slow_calls(1)).as_deref(),
-        Some("open 2: 6 calls wait for a stream")
+        Some("open 2: 6 calls are waiting for a stream")
     );
 }
 

@@ -24,7 +24,7 @@ const UNIX_PATH_MAX: usize = 107;
 
 /// A text that is not a valid address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{address}` is not an address ({reason}): write HOST:PORT, unix:PATH or unix-abstract:NAME")]
+#[error("invalid address `{address}`: {reason}; use HOST:PORT, unix:PATH or unix-abstract:NAME")]
 pub struct InvalidAddress {
     address: String,
     reason: &'static str,
@@ -40,21 +40,21 @@ impl FromStr for Address {
             let name = fits(name).then(|| name.to_owned());
             return name
                 .map(Self::UnixAbstract)
-                .ok_or_else(|| invalid("the name of an abstract socket has 1 to 107 bytes"));
+                .ok_or_else(|| invalid("the name of an abstract socket must have 1 to 107 bytes"));
         }
         if let Some(path) = text.strip_prefix("unix:") {
             let path = path.strip_prefix("//").unwrap_or(path);
             let path = fits(path).then(|| PathBuf::from(path));
             return path
                 .map(Self::Unix)
-                .ok_or_else(|| invalid("the path of a UNIX socket has 1 to 107 bytes"));
+                .ok_or_else(|| invalid("the path of a UNIX socket must have 1 to 107 bytes"));
         }
         let (host, port) = text.rsplit_once(':').ok_or_else(|| invalid("the port is missing"))?;
         if host.is_empty() {
             return Err(invalid("the host is missing"));
         }
         if host.contains(':') && !(host.starts_with('[') && host.ends_with(']')) {
-            return Err(invalid("an IPv6 address is written in brackets"));
+            return Err(invalid("an IPv6 address must be in brackets"));
         }
         port.parse::<u16>().map_err(|_| invalid("the port is not a number from 0 to 65535"))?;
         Ok(Self::Tcp(text.to_owned()))

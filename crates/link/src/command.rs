@@ -33,8 +33,8 @@ pub enum Command {
 /// A line that is not a valid command.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` is not understood: say stall [DURATION], resume, cut [reset|silent], refuse, accept, \
-         delay DURATION, jitter DURATION, rate RATE|unlimited or reset"
+    "unknown command `{0}`; use stall [DURATION], resume, cut [reset|silent], refuse, accept, delay DURATION, jitter \
+     DURATION, rate RATE|unlimited or reset"
 )]
 pub struct ParseCommandError(String);
 

@@ -29,7 +29,7 @@ pub(crate) struct Wire {
 
 /// A socket and its readiness.
 #[derive(Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a thing of its own that the kernel tells")]
+#[expect(clippy::struct_excessive_bools, reason = "independent is a separate readiness flag of the kernel")]
 pub(crate) struct Side {
     /// `None` before a connection is opened.
     pub(crate) socket: Option<Socket>,

@@ -34,7 +34,7 @@
 #![forbid(unsafe_code)]
 
 #[cfg(not(target_os = "linux"))]
-compile_error!("thalweg-link wants Linux: epoll and timerfd");
+compile_error!("thalweg-link supports Linux only");
 
 mod address;
 mod command;

@@ -31,7 +31,7 @@ pub struct Link {
 #[non_exhaustive]
 pub enum LinkError {
     /// Listening failed.
-    #[error("cannot listen on {address}: {source}")]
+    #[error("failed to listen on {address}: {source}")]
     Listen {
         /// The requested address.
         address: Address,
@@ -39,7 +39,7 @@ pub enum LinkError {
         source: io::Error,
     },
     /// The server's name cannot be resolved. Whether it is reachable is only known per connection.
-    #[error("cannot resolve {address}: {source}")]
+    #[error("failed to resolve {address}: {source}")]
     Resolve {
         /// The requested address.
         address: Address,
@@ -47,13 +47,13 @@ pub enum LinkError {
         source: io::Error,
     },
     /// Listening again failed, because the address is meanwhile in use.
-    #[error("cannot listen again: {0}")]
+    #[error("failed to listen again: {0}")]
     ListenAgain(io::Error),
     /// A time is longer than a year.
     #[error("{0} is longer than a year")]
     TooLong(&'static str),
     /// The system provides no thread, or no descriptor to wait with.
-    #[error("cannot start the link's thread: {0}")]
+    #[error("failed to start the link's thread: {0}")]
     Start(io::Error),
 }
 
@@ -147,7 +147,7 @@ impl Link {
     }
 
     fn command(&self, command: Command) -> usize {
-        self.execute(command).expect("only listening again can fail")
+        self.execute(command).expect("only a repeated listen can fail")
     }
 
     fn request<T>(&self, request: impl FnOnce(SyncSender<T>) -> Request) -> T {

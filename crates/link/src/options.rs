@@ -232,8 +232,8 @@ impl LinkOptions {
             ("the delay", Some(path.delay)),
             ("the jitter", Some(path.jitter.time())),
             ("the spinning", Some(*spin)),
-            ("the time until a connection is lost", loss.after.max(loss.every)),
-            ("a time of the stall", Some(stall.after).max(stall.lasts).max(stall.every)),
+            ("the time until a loss", loss.after.max(loss.every)),
+            ("the stall's time", Some(stall.after).max(stall.lasts).max(stall.every)),
         ];
         times.into_iter().find(|(_, time)| time.is_some_and(|time| time > TIME_MAX)).map(|(what, _)| what)
     }
@@ -241,7 +241,7 @@ impl LinkOptions {
 
 /// A text that is not a valid option.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is not {what}: write {how}")]
+#[error("`{text}` is not {what}; use {how}")]
 pub struct ParseOptionError {
     text: String,
     what: &'static str,
@@ -308,7 +308,7 @@ impl FromStr for Loss {
         let error = || ParseOptionError {
             text: text.to_owned(),
             what: "a loss of connection",
-            how: "after=10s, bytes=1000000 or every=30s (at random, on average), with `,silent` for no reset",
+            how: "after=10s, bytes=1000000 or every=30s (random, on average), with `,silent` for no reset",
         };
         let positive = |time: Duration| (!time.is_zero()).then_some(time);
         let mut loss = Self::default();
@@ -337,7 +337,7 @@ impl FromStr for StallPlan {
         let error = || ParseOptionError {
             text: text.to_owned(),
             what: "a stall",
-            how: "for=2s,after=10s,every=30s or a part of it; `every` is longer than `for`",
+            how: "for=2s,after=10s,every=30s or a part of it, with `every` longer than `for`",
         };
         let mut plan = Self::default();
         for part in text.split(',').map(str::trim) {

@@ -120,7 +120,7 @@ impl Queue {
             rest -= len;
         }
         while self.blocks.back().is_some_and(|block| block.end == 0) {
-            blocks.give_back(self.blocks.pop_back().expect("it is there"));
+            blocks.give_back(self.blocks.pop_back().expect("present"));
         }
         self.read_blocks = if is_short { 1 } else { (2 * self.read_blocks).min(READ_BLOCKS_MAX) };
         outcome?;
@@ -196,7 +196,7 @@ impl Queue {
             if !is_spent {
                 break;
             }
-            blocks.give_back(self.blocks.pop_front().expect("it is there"));
+            blocks.give_back(self.blocks.pop_front().expect("present"));
         }
     }
 

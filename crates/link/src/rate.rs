@@ -20,7 +20,7 @@ pub struct Rate(NonZeroU64);
 
 /// A text that is not a valid rate.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a rate: write bits or bytes per second, such as 100mbit, 1gbit, 12.5MB/s or 1GiB/s")]
+#[error("invalid rate `{0}`; use bits or bytes per second, such as 100mbit, 1gbit, 12.5MB/s or 1GiB/s")]
 pub struct ParseRateError(String);
 
 /// Bits per second, with or without `/s`, case-insensitive.

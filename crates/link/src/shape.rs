@@ -132,7 +132,7 @@ mod tests {
     const MS: Duration = Duration::from_millis(1);
 
     #[test]
-    #[expect(clippy::unchecked_time_subtraction, reason = "of constants, the larger one first")]
+    #[expect(clippy::unchecked_time_subtraction, reason = "constants, the larger one first")]
     fn jitter_covers_its_range() {
         let check = |delay: Duration, jitter: Jitter, low: Duration, high: Duration, mean: Duration| {
             let mut propagation = Propagation::new(delay, jitter, 7);

@@ -187,7 +187,7 @@ impl LinkThread {
             }
             self.forward_due();
             for _ in 0..self.ready.len() {
-                let (key, direction) = self.ready.pop_front().expect("there are so many");
+                let (key, direction) = self.ready.pop_front().expect("at least this many");
                 if let Some(connection) = find(&mut self.connections, key) {
                     connection.schedules[direction as usize].is_ready = false;
                 }
@@ -244,7 +244,7 @@ impl LinkThread {
         match self.epoll.wait(events, timeout) {
             Ok(count) => count,
             Err(Errno::EINTR) => 0,
-            Err(error) => unreachable!("epoll_wait fails only for wrong arguments: {error}"),
+            Err(error) => unreachable!("epoll_wait fails only for invalid arguments: {error}"),
         }
     }
 

@@ -23,7 +23,7 @@ struct Args {
     end: End,
     port: u16,
     #[arg(value_parser = |name: &str| {
-        Encoding::from_name(name.as_bytes()).ok_or_else(|| format!("there is no encoding {name:?}"))
+        Encoding::from_name(name.as_bytes()).ok_or_else(|| format!("unknown encoding {name:?}"))
     })]
     encoding: Encoding,
 }

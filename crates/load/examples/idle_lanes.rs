@@ -57,6 +57,6 @@ async fn open(target: &str, lanes: usize) -> Result<Channel, Box<dyn Error>> {
 fn resident_set_size() -> Result<u64, Box<dyn Error>> {
     let text = fs::read_to_string("/proc/self/status")?;
     let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let kibibytes = line.and_then(|line| line.split_whitespace().next()).ok_or("/proc tells no VmRSS")?;
+    let kibibytes = line.and_then(|line| line.split_whitespace().next()).ok_or("no VmRSS in /proc")?;
     Ok(1024 * kibibytes.parse::<u64>()?)
 }

@@ -49,7 +49,7 @@ fn main() -> ExitCode {
         _ => {
             let known =
                 "memory CA CHAIN KEY, socket WRITER READER CA CHAIN KEY, handshakes TARGET CA full|resumed";
-            Err(format!("say {known}, or idle TARGET CA COUNT").into())
+            Err(format!("use {known}, or idle TARGET CA COUNT").into())
         }
     };
     match outcome {

@@ -21,7 +21,7 @@ impl FromStr for Spacing {
         match name {
             "constant" => Ok(Self::Constant),
             "poisson" => Ok(Self::Poisson),
-            _ => Err(format!("`{name}` is neither constant nor poisson")),
+            _ => Err(format!("invalid arrivals `{name}`; use constant or poisson")),
         }
     }
 }

@@ -215,7 +215,7 @@ impl FromStr for Condition {
 
     fn from_str(text: &str) -> Result<Self, ConditionError> {
         let error = |why: String| ConditionError { condition: text.to_owned(), why };
-        let at = text.find(['<', '>']).ok_or_else(|| error("it needs < or >".to_owned()))?;
+        let at = text.find(['<', '>']).ok_or_else(|| error("expected < or >".to_owned()))?;
         let (name, rest) = text.split_at(at);
         let (comparison, bound) = match (rest.as_bytes()[0], rest[1..].strip_prefix('=')) {
             (b'<', None) => (Comparison::Less, &rest[1..]),
@@ -233,7 +233,7 @@ impl FromStr for Condition {
         let bound_number = match figure {
             Figure::Time(..) => humantime::parse_duration(bound)
                 .map(|time| time.as_nanos() as f64)
-                .map_err(|_| error(format!("`{bound}` is not a time, such as 5ms")))?,
+                .map_err(|_| error(format!("expected a time such as 5ms, found `{bound}`")))?,
             Figure::Errors => match bound.strip_suffix('%') {
                 Some(percent) => number(percent)? / 100.0,
                 None => number(bound)?,
@@ -278,14 +278,14 @@ mod tests {
         check("errors<=0", Figure::Errors, Comparison::AtMost, 0.0);
         check("rate>=10000", Figure::Rate, Comparison::AtLeast, 10_000.0);
         for (text, expected) in [
-            ("p99", "it needs < or >"),
+            ("p99", "expected < or >"),
             ("p100<5ms", "unknown figure `p100`"),
             ("p0<5ms", "unknown figure `p0`"),
             ("p<5ms", "unknown figure `p`"),
             ("p9.9.9<5ms", "unknown figure `p9.9.9`"),
             ("p1e1<5ms", "unknown figure `p1e1`"),
             ("p-5<5ms", "unknown figure `p-5`"),
-            ("p99<5", "is not a time"),
+            ("p99<5", "expected a time"),
             ("rate>fast", "is not a number"),
             ("errors<-1", "is not a number"),
         ] {

@@ -21,7 +21,7 @@ pub enum StartError {
     #[error(transparent)]
     Connect(ConnectError),
     /// Something listens there, but does not speak HTTP/2.
-    #[error("{target} did not answer as an HTTP/2 server within {patience:?}")]
+    #[error("{target} did not respond as an HTTP/2 server within {patience:?}")]
     Silent {
         /// The server.
         target: String,

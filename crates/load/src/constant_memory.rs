@@ -66,7 +66,7 @@ fn record() {
     }
     assert!(recorded > 1_000_000_000, "{recorded}");
     assert_eq!(shards.merged().tally.codes().ok(), INTERVALS * CALLS);
-    println!("{at_first} KiB after an hour, at the most {most} KiB later");
+    println!("{at_first} KiB after an hour, at most {most} KiB later");
     // Merged histograms have more buckets in use, 1.9 MiB of them. Keeping all intervals would take 6.2 MiB.
     assert!(most < at_first + 3072, "{at_first} KiB after an hour, and {most} KiB later");
 }

@@ -31,7 +31,7 @@ pub enum DriveError {
     #[error(transparent)]
     Plan(#[from] PlanError),
     /// The kernel timer that starts the calls of an open loop failed.
-    #[error("the run has ended, since the kernel's timer failed by which its calls begin: {0}")]
+    #[error("the run ended because the timer that starts its calls failed: {0}")]
     Timer(#[from] io::Error),
 }
 
@@ -296,7 +296,7 @@ mod tests {
             });
             let error = driven.unwrap_err();
             assert!(matches!(error, DriveError::Timer(_)), "{error}");
-            assert!(error.to_string().contains("the kernel's timer failed"), "{error}");
+            assert!(error.to_string().contains("the timer that starts its calls failed"), "{error}");
             return;
         }
         let name = "drive::tests::timer_failure_ends_run_with_error";

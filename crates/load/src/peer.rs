@@ -155,7 +155,7 @@ pub async fn drive(
         && let Err(reason) = check_reachable(set_up(builder(settings, patience)), settings, patience).await
     {
         // Figures up to the server's exit do not measure it.
-        note(&mut result, format!("the server was gone at the end: {reason}"), true);
+        note(&mut result, format!("the server was not reachable at the end: {reason}"), true);
     }
     Ok(result)
 }
@@ -204,7 +204,7 @@ fn note_connections(result: &mut LoadResult) {
             note(result, format!("connections: {asked} requested, {established} established"), false);
         }
         Some(_) => {}
-        None => note(result, "cannot read the number of connections from the kernel".to_owned(), false),
+        None => note(result, "failed to read the number of connections from the kernel".to_owned(), false),
     }
 }
 
@@ -375,14 +375,14 @@ fn check_settings(settings: &LoadSettings, own: Option<&OwnEcho>) -> Result<usiz
     let is_own = settings.echo.is_some_and(|work| work.shape == Shape::Own);
     if is_own != own.is_some() {
         return Err(DriveError::Settings(
-            "--echo own needs the messages to send, and no other --echo takes them",
+            "--echo own needs the messages to send; other --echo values do not accept them",
         ));
     }
     if settings.in_flight == 0 || settings.connections == 0 {
         return Err(DriveError::Settings("calls in flight and connections must each be at least 1"));
     }
     if settings.method.is_some() && settings.call != CallType::Unary {
-        return Err(DriveError::Settings("--method takes unary calls only"));
+        return Err(DriveError::Settings("--method supports unary calls only"));
     }
     if let Some(work) = settings.echo {
         if settings.method.is_some() || settings.call != CallType::Unary || settings.size_bytes > 0 {
@@ -390,7 +390,7 @@ fn check_settings(settings: &LoadSettings, own: Option<&OwnEcho>) -> Result<usiz
         }
         if work.protocol.is_http1() && settings.connections != settings.in_flight {
             return Err(DriveError::Settings(
-                "HTTP/1.1 carries one call per connection at a time: -c and --connections must be equal",
+                "HTTP/1.1 has one call per connection at a time; set -c and --connections to the same value",
             ));
         }
     }

@@ -20,7 +20,7 @@ use crate::traffic::Traffic;
 
 /// Failure of a call whose request could not be built.
 fn request_error(why: &str) -> Failure {
-    Failure::Status(Status::invalid_argument(format!("cannot build the request: {why}")))
+    Failure::Status(Status::invalid_argument(format!("failed to build the request: {why}")))
 }
 
 /// Status of a stream that ended with OK while still in use.

@@ -132,7 +132,7 @@ impl FromStr for Order {
                 .parse()
                 .map(|seed| Self::Random { seed })
                 .map_err(|_| format!("invalid seed `{seed}`; expected a number")),
-            _ => Err(format!("`{text}` is neither in-turn, random nor random:SEED")),
+            _ => Err(format!("invalid order `{text}`; use in-turn, random or random:SEED")),
         }
     }
 }

@@ -154,12 +154,12 @@ impl FromStr for ResponseCheck {
         let (left, right) = (text[..at].trim(), text[at + sign.len()..].trim());
         if left == "status" {
             if comparison != Comparison::Equal {
-                return Err(format!("`{text}`: use == with status"));
+                return Err(format!("invalid operator in `{text}`; use == with status"));
             }
             return integer(On::Status(code(right)?));
         }
         if right.is_empty() {
-            return Err(format!("`{text}` has no value after the operator"));
+            return Err(format!("missing value after the operator in `{text}`"));
         }
         // A word without quotes is a string.
         let value = serde_json::from_str(right).unwrap_or_else(|_| Value::String(right.to_owned()));
@@ -174,7 +174,7 @@ fn code(name: &str) -> Result<Code, String> {
     let number = number.or_else(|| (0..=16).find(named));
     number
         .map(Code::from_i32)
-        .ok_or_else(|| format!("`{name}` is not a status; use OK, NOT_FOUND … or a number from 0 to 16"))
+        .ok_or_else(|| format!("invalid status `{name}`; use OK, NOT_FOUND … or a number from 0 to 16"))
 }
 
 impl Relation {
@@ -329,7 +329,7 @@ impl Check for Checks {
         for (name, path) in &self.kept {
             let found = path
                 .find(&response)
-                .ok_or_else(|| format!("cannot keep `{name}`: the response has no {}", path.text))?;
+                .ok_or_else(|| format!("failed to keep `{name}`: the response has no {}", path.text))?;
             // The JSON form, but without the quotes of a string: templates have their own.
             let text = found.to_string();
             let text = match found {
@@ -450,10 +450,10 @@ mod tests {
         for (text, expected) in [
             ("fine", "invalid check `fine`"),
             ("status > OK", "use == with status"),
-            ("status == SO_SO", "`SO_SO` is not a status"),
+            ("status == SO_SO", "invalid status `SO_SO`"),
             ("a..b == 1", "invalid path `a..b`"),
             ("a[x] == 1", "invalid path"),
-            ("a ==", "has no value after the operator"),
+            ("a ==", "missing value after the operator"),
         ] {
             let error = text.parse::<ResponseCheck>().unwrap_err();
             assert!(error.contains(expected), "{error}");

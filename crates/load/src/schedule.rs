@@ -9,7 +9,7 @@ const RATE_MAX: f64 = 1e9;
 /// Longest accepted time: a year.
 const SECONDS_MAX: f64 = 366.0 * 24.0 * 3600.0;
 /// Error of a piece without a time before another piece.
-const NO_TIME: &str = "it needs a time, such as /30s, since another piece follows";
+const NO_TIME: &str = "missing time before the next piece, such as /30s";
 
 /// Calls to start per second, over time.
 ///
@@ -206,12 +206,12 @@ impl FromStr for Schedule {
         for (index, word) in words.iter().enumerate() {
             let error = |why: &str| ScheduleError { piece: (*word).to_owned(), why: why.to_owned() };
             if pieces.last().is_some_and(|piece: &Piece| piece.seconds.is_infinite()) {
-                return Err(error("the piece before it needs a time, such as /30s"));
+                return Err(error("missing time of the piece before it, such as /30s"));
             }
             pieces.extend(parse_piece(word, index + 1 == words.len()).map_err(|why| error(&why))?);
         }
         let Some(last) = pieces.last() else {
-            return Err(ScheduleError { piece: text.to_owned(), why: "it is empty".to_owned() });
+            return Err(ScheduleError { piece: text.to_owned(), why: "empty".to_owned() });
         };
         if last.seconds.is_finite() {
             let final_piece = match last.burst {
@@ -221,7 +221,7 @@ impl FromStr for Schedule {
             pieces.push(final_piece);
         }
         if pieces.iter().all(|piece| piece.from <= 0.0 && piece.to <= 0.0) {
-            return Err(ScheduleError { piece: text.to_owned(), why: "no call would ever start".to_owned() });
+            return Err(ScheduleError { piece: text.to_owned(), why: "no call would start".to_owned() });
         }
         Ok(Self { text: words.join(","), pieces })
     }
@@ -247,7 +247,7 @@ fn parse_piece(word: &str, is_last: bool) -> Result<Vec<Piece>, String> {
     };
     let Some(seconds) = time else {
         if rates.contains("..") {
-            return Err("it needs a time, such as /60s".to_owned());
+            return Err("missing time, such as /60s".to_owned());
         }
         if !is_last {
             return Err(NO_TIME.to_owned());
@@ -297,10 +297,11 @@ fn rate(text: &str) -> Result<f64, String> {
 }
 
 fn seconds(text: &str) -> Result<f64, String> {
-    let time = humantime::parse_duration(text).map_err(|_| format!("`{text}` is not a time, such as 30s"))?;
+    let time = humantime::parse_duration(text)
+        .map_err(|_| format!("expected a time such as 30s, found `{text}`"))?;
     match time.as_secs_f64() {
         seconds if seconds > 0.0 && seconds <= SECONDS_MAX => Ok(seconds),
-        _ => Err(format!("{text} is not above 0 and at most a year")),
+        _ => Err(format!("{text} is out of range, from above 0 to a year")),
     }
 }
 
@@ -385,19 +386,19 @@ mod tests {
             let error = text.parse::<Schedule>().unwrap_err().to_string();
             assert!(error.contains(expected), "{text}: {error}");
         };
-        check("", "it is empty");
+        check("", "empty");
         check("fast", "`fast` is not a number");
-        check("100..200", "it needs a time, such as /60s");
-        check("100,200", "since another piece follows");
-        check("100/0s", "not above 0");
-        check("100/soon", "`soon` is not a time");
+        check("100..200", "missing time, such as /60s");
+        check("100,200", "before the next piece");
+        check("100/0s", "out of range");
+        check("100/soon", "found `soon`");
         check("-1", "between 0 and");
         check("nan", "between 0 and");
-        check("0", "no call would ever start");
+        check("0", "no call would start");
         check("1..9+0/1s", "a step must be more than 0");
-        check("5@", "`` is not a time");
+        check("5@", "found ``");
         check("0@1s", "a whole number of calls");
         check("2.5@1s", "a whole number of calls");
-        check("5@1s,10", "since another piece follows");
+        check("5@1s,10", "before the next piece");
     }
 }

@@ -249,7 +249,7 @@ fn not_reached(run: &LoadRun, rate: f64, backlogs: [u64; 2]) -> Option<String> {
     }
     let [half, end] = backlogs;
     grows(rate * seconds / 2.0, backlogs)
-        .then(|| format!("{half} calls waited or were under way at half the time, and {end} at its end"))
+        .then(|| format!("{half} calls waited or were in flight at half the time, and {end} at the end"))
 }
 
 /// Returns whether the backlog grows significantly from half the time to the end: by a share of the starts in between,

@@ -24,7 +24,7 @@ const LATE_NS: u64 = 1_000_000;
 
 /// Intended start, actual start and end of a call, in ns of the run's clock.
 #[derive(Clone, Copy, Debug)]
-#[expect(clippy::struct_field_names, reason = "all of them are ns")]
+#[expect(clippy::struct_field_names, reason = "all values are in ns")]
 pub(crate) struct Times {
     pub(crate) intended_ns: u64,
     pub(crate) began_ns: u64,

@@ -134,7 +134,7 @@ impl Part {
     fn parse(place: &str, names: TemplateNames<'_>) -> Result<Self, TemplateError> {
         let error = |why| TemplateError { place: format!("{{{{{place}}}}}"), why };
         let words: Vec<&str> = place.split_whitespace().collect();
-        let number = |word: &str| word.parse::<i64>().map_err(|_| error("needs whole numbers"));
+        let number = |word: &str| word.parse::<i64>().map_err(|_| error("needs integers"));
         Ok(match words[..] {
             [".RequestNumber"] => Self::RequestNumber,
             [".WorkerID"] => Self::WorkerId,
@@ -316,7 +316,7 @@ mod tests {
             ("{{.UUID", "`{{.UUID` has no closing }}"),
             ("{{randomInt 1}}", "is unknown"),
             ("{{randomInt 2 1}}", "has MIN greater than MAX"),
-            ("{{randomInt a b}}", "needs whole numbers"),
+            ("{{randomInt a b}}", "needs integers"),
             ("{{randomString -1}}", "needs a LENGTH from 0 to 1 MiB"),
         ] {
             let error = text.parse::<Template>().unwrap_err().to_string();

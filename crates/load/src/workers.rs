@@ -99,7 +99,7 @@ impl Workers {
             {
                 watched.progress.rests();
                 watched.task.abort();
-                let status = Status::deadline_exceeded(format!("nothing came within {patience:?}"));
+                let status = Status::deadline_exceeded(format!("nothing arrived within {patience:?}"));
                 self.shared.fail(since_ns, status);
             }
         }

@@ -32,16 +32,16 @@ pub fn parse(text: &str) -> Result<String, String> {
     let may_have_path = prefix.is_empty() || host.starts_with("//");
     if let Some((server, path)) = host.split_once('/').filter(|_| !may_have_path) {
         return Err(format!(
-            "`{text}` has the path `/{path}`, and a target is a server alone: write {prefix}{server}"
+            "`{text}` has the path `/{path}`, but a target is only a server; use {prefix}{server}"
         ));
     }
     if host.is_empty() && !prefix.is_empty() {
-        return Err(format!("`{text}` names no host: write {prefix}HOST:PORT"));
+        return Err(format!("`{text}` has no host; use {prefix}HOST:PORT"));
     }
     let is_secure = matches!(prefix, "https://" | "grpcs://");
     let is_host = !is_secure && (!prefix.is_empty() || !(host.contains(':') || host.contains('/')));
     if is_host && !has_port(host) {
-        return Err(format!("`{text}` has no port: write {prefix}{host}:50051, with the server's"));
+        return Err(format!("`{text}` has no port; use the server's, such as {prefix}{host}:50051"));
     }
     Ok(match prefix {
         "grpc://" | "passthrough:///" => host.to_owned(),
@@ -52,8 +52,8 @@ pub fn parse(text: &str) -> Result<String, String> {
 
 fn unknown_scheme(text: &str, scheme: &str) -> String {
     let instead = match scheme {
-        "xds" => "give the server itself as HOST:PORT",
-        _ => "write HOST:PORT, http://, https://, dns:, unix:, unix-abstract:, ipv4: or ipv6:",
+        "xds" => "use the server itself as HOST:PORT",
+        _ => "use HOST:PORT, http://, https://, dns:, unix:, unix-abstract:, ipv4: or ipv6:",
     };
     format!("`{text}` has the scheme `{scheme}`, which is not supported; {instead}")
 }
@@ -71,7 +71,7 @@ pub fn addresses(target: &str) -> io::Result<Vec<SocketAddr>> {
             let alone =
                 || text.trim_matches(['[', ']']).parse().map(|ip: IpAddr| SocketAddr::new(ip, PORT_DEFAULT));
             let malformed =
-                |_| io::Error::new(io::ErrorKind::InvalidInput, format!("`{text}` is not an address"));
+                |_| io::Error::new(io::ErrorKind::InvalidInput, format!("invalid address `{text}`"));
             text.parse().or_else(|_| alone()).map_err(malformed)
         };
         return list.split(',').map(address).collect();
@@ -125,14 +125,14 @@ mod tests {
     #[test]
     fn invalid_targets_are_rejected_with_reason() {
         for (text, expected) in [
-            ("http://host/path", "has the path `/path`, and a target is a server alone: write http://host"),
+            ("http://host/path", "has the path `/path`, but a target is only a server; use http://host"),
             ("https://host:1/a/b", "has the path `/a/b`"),
-            ("grpc://host:1/a", "write grpc://host:1"),
-            ("xds:///shop", "has the scheme `xds`, which is not supported; give the server itself"),
+            ("grpc://host:1/a", "use grpc://host:1"),
+            ("xds:///shop", "has the scheme `xds`, which is not supported; use the server itself"),
             ("xds:/shop", "has the scheme `xds`"),
-            ("ftp://host:1", "has the scheme `ftp`, which is not supported; write HOST:PORT"),
-            ("passthrough:///", "names no host: write passthrough:///HOST:PORT"),
-            ("http://", "names no host"),
+            ("ftp://host:1", "has the scheme `ftp`, which is not supported; use HOST:PORT"),
+            ("passthrough:///", "has no host; use passthrough:///HOST:PORT"),
+            ("http://", "has no host"),
         ] {
             let error = parse(text).unwrap_err();
             assert!(error.contains(expected), "{text}: {error}");

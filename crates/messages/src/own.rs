@@ -29,7 +29,7 @@ pub enum OwnError {
         known: String,
     },
     /// A file cannot be read.
-    #[error("cannot read {file}: {error}")]
+    #[error("failed to read {file}: {error}")]
     Io {
         /// The file.
         file: PathBuf,
@@ -47,7 +47,7 @@ pub enum OwnError {
         reason: String,
     },
     /// The data has no messages.
-    #[error("{0} holds no message")]
+    #[error("{0} contains no messages")]
     Empty(PathBuf),
 }
 
@@ -183,15 +183,12 @@ fn from_binary(message_type: MessageType<'_>, bytes: &[u8]) -> PositionedResult<
     while !rest.is_empty() && wires.len() < MESSAGES_MAX {
         let number = Position::Message(wires.len() + 1);
         let (length, after_length) =
-            varint(rest).map_err(|reason| (number, format!("its length: {reason}")))?;
+            varint(rest).map_err(|reason| (number, format!("invalid length: {reason}")))?;
         let length = usize::try_from(length).ok().filter(|&length| length <= after_length.len());
         let (wire, after) =
             length.and_then(|length| after_length.split_at_checked(length)).ok_or_else(|| {
                 let expected = varint(rest).map_or(0, |(length, _)| length);
-                (
-                    number,
-                    format!("it should have {expected} bytes, and the file has {} more", after_length.len()),
-                )
+                (number, format!("expected {expected} bytes, found {}", after_length.len()))
             })?;
         Message::decode(message_type, wire.to_vec()).map_err(|error| (number, error.to_string()))?;
         wires.push(wire.to_vec());
@@ -209,5 +206,5 @@ fn varint(bytes: &[u8]) -> Result<(u64, &[u8]), &'static str> {
             return Ok((value, &bytes[index + 1..]));
         }
     }
-    Err("it is not a varint")
+    Err("expected a varint")
 }

@@ -48,7 +48,7 @@ pub fn document(rules: &Rules, info: &Info) -> String {
         .with("paths", paths.object())
         .with("components", Object::new().with("schemas", schemas.object()))
         .with_some("x-google-api-http", (!paths.unlisted.is_empty()).then_some(paths.unlisted));
-    serde_json::to_string(&document).expect("texts, numbers, lists and objects with text as keys")
+    serde_json::to_string(&document).expect("all keys are strings")
 }
 
 /// Returns the services that have bindings, in order.

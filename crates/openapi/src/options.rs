@@ -27,7 +27,7 @@ macro_rules! deprecated {
 deprecated!(EnumType: 3, EnumValue: 1, Field: 3, MessageType: 3, Method: 33, Service: 33);
 
 /// `google.api.field_behavior`; a field may have several values.
-#[expect(clippy::struct_excessive_bools, reason = "a field may be any of them, beside the others")]
+#[expect(clippy::struct_excessive_bools, reason = "independent flags of a field")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Behavior {
     pub(crate) is_required: bool,

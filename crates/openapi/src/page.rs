@@ -68,8 +68,7 @@ impl Page {
     ///
     /// Never panics: serialising text cannot fail.
     pub fn new(rules: &Rules, info: &Info) -> Page {
-        let services =
-            serde_json::to_vec(&PageData::new(rules, info)).expect("texts, numbers, lists and structs");
+        let services = serde_json::to_vec(&PageData::new(rules, info)).expect("all keys are strings");
         let part = |path, content_type, content| Part {
             path,
             content_type: HeaderValue::from_static(content_type),

@@ -61,7 +61,7 @@ pub enum BodyMapping {
 #[non_exhaustive]
 pub enum RulesError {
     /// The schema has no such service.
-    #[error("the descriptors have no service `{service}`")]
+    #[error("unknown service `{service}`: not in the descriptors")]
     UnknownService {
         /// Its full name.
         service: String,
@@ -75,7 +75,7 @@ pub enum RulesError {
         problem: RuleProblem,
     },
     /// Two bindings match the same requests.
-    #[error("{first} and {second} are both `{http_method} {template}`: change the path of one")]
+    #[error("{first} and {second} are both `{http_method} {template}`; change the path of one")]
     Conflict {
         /// `package.Service.Method`.
         first: String,
@@ -93,19 +93,19 @@ pub enum RulesError {
 #[non_exhaustive]
 pub enum RuleProblem {
     /// The bytes are not a `google.api.HttpRule`.
-    #[error("it cannot be read: {0}")]
+    #[error("invalid annotation: {0}")]
     Malformed(#[from] WireError),
     /// The rule has no path.
-    #[error("it has no path: set one of get, put, post, delete, patch and custom")]
+    #[error("missing path; set one of get, put, post, delete, patch and custom")]
     NoPattern,
     /// The kind of a `custom` pattern is not an HTTP method.
-    #[error("`{kind}` is no method of HTTP: write one, or * for all")]
+    #[error("invalid HTTP method `{kind}`; use a method, or * for all")]
     Kind {
         /// The kind.
         kind: String,
     },
     /// The path is invalid.
-    #[error("the path {0}")]
+    #[error("invalid path {0}")]
     Template(#[from] TemplateError),
     /// An additional binding has `additional_bindings`.
     #[error("an additional binding cannot have additional bindings")]
@@ -121,7 +121,7 @@ pub enum RuleProblem {
         field: String,
     },
     /// A field is followed by a dot, but is not a singular message.
-    #[error("path: `{field}` of {message} is not a message, and has no field")]
+    #[error("path: `{field}` of {message} is not a message and has no fields")]
     NotAMessage {
         /// Full name of the enclosing message.
         message: String,
@@ -129,13 +129,13 @@ pub enum RuleProblem {
         field: String,
     },
     /// A variable is a repeated field.
-    #[error("path: `{variable}` is repeated, and a part of a path is one value")]
+    #[error("path: `{variable}` is repeated; use a singular field")]
     Repeated {
         /// The variable as written in the path.
         variable: String,
     },
     /// A variable is a message.
-    #[error("path: `{variable}` is a message, and a part of a path is a text, number, boolean or enum")]
+    #[error("path: `{variable}` is a message; use a string, number, boolean or enum")]
     MessageVariable {
         /// The variable as written in the path.
         variable: String,

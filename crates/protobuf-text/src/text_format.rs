@@ -7,7 +7,7 @@
 //! let source = "syntax = 'proto3'; message Point { int32 x = 1; string name = 2; }";
 //! let set = sources::compile(&["point.proto"], |_| Some(source.to_owned()))?;
 //! let schema = Schema::from_descriptor_set(&set)?;
-//! let point = schema.message("Point").expect("it is in the file");
+//! let point = schema.message("Point").expect("declared in the file");
 //! let wire = text_format::to_wire(point, b"x: 42  # the answer\nname: 'here'")?;
 //! assert_eq!(text_format::from_wire(point, &wire)?, "x: 42\nname: \"here\"\n");
 //! let error = text_format::to_wire(point, b"x: 4.2").expect_err("no integer");
@@ -88,7 +88,7 @@ pub fn parse(
     if !options.allow_partial
         && let Some(field) = message.as_ref().missing_required()
     {
-        return Err(at_start(&format!("the required field {field} is missing")));
+        return Err(at_start(&format!("missing required field {field}")));
     }
     message.as_ref().encode(wire);
     Ok(())

@@ -66,7 +66,7 @@ fn main() -> ExitCode {
     if let Some(output) = output
         && let Err(error) = fs::write(&output, compiled.set)
     {
-        eprintln!("cannot write {output}: {error}");
+        eprintln!("failed to write {output}: {error}");
         return ExitCode::FAILURE;
     }
     ExitCode::SUCCESS

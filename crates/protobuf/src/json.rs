@@ -7,7 +7,7 @@
 //! let source = "syntax = 'proto3'; message Point { int32 x = 1; }";
 //! let set = sources::compile(&["point.proto"], |_| Some(source.to_owned()))?;
 //! let schema = Schema::from_descriptor_set(&set)?;
-//! let point = schema.message("Point").expect("it is in the file");
+//! let point = schema.message("Point").expect("declared in the file");
 //! assert_eq!(json::from_wire(point, b"\x08\x2a")?, r#"{"x":42}"#);
 //! assert_eq!(json::to_wire(point, br#"{"x":42}"#)?, b"\x08\x2a");
 //! let error = json::to_wire(point, br#"{"x":4.2}"#).expect_err("no integer");

@@ -17,7 +17,7 @@
 //! let source = "syntax = 'proto3'; message Point { int32 x = 1; }";
 //! let set = sources::compile(&["point.proto"], |_| Some(source.to_owned()))?;
 //! let schema = Schema::from_descriptor_set(&set)?;
-//! let point = schema.message("Point").expect("it is in the file");
+//! let point = schema.message("Point").expect("declared in the file");
 //! assert_eq!(msgpack::from_wire(point, b"\x08\x2a")?, b"\x81\xa1x\x2a");
 //! assert_eq!(msgpack::to_wire(point, b"\x81\xa1x\x2a")?, b"\x08\x2a");
 //! # Ok::<(), Box<dyn std::error::Error>>(())

@@ -66,7 +66,7 @@ pub fn compile(files: &[&str], read: impl Fn(&str) -> Option<String>) -> Result<
 
 /// Compiles `.proto` files. By default the result includes imports and source info.
 #[derive(Clone, Copy)]
-#[must_use = "nothing is compiled before `compile`"]
+#[must_use = "nothing is compiled until `compile` is called"]
 pub struct Compiler<'t> {
     tree: &'t dyn SourceTree,
     include_imports: bool,

@@ -244,7 +244,7 @@ const MUTATIONS_MAX: usize = 6;
 /// If an input makes the target panic. The input is saved to a file, and the command that replays it is printed.
 pub fn run(target: Target, iterations: u64) {
     if let Ok(path) = std::env::var("THALWEG_FUZZ_INPUT") {
-        let input = std::fs::read(&path).unwrap_or_else(|error| panic!("can't read {path}: {error}"));
+        let input = std::fs::read(&path).unwrap_or_else(|error| panic!("failed to read {path}: {error}"));
         (target.entry)(&input);
         return;
     }
@@ -289,7 +289,10 @@ fn execute(target: Target, input: &[u8]) -> Features {
                 path.display()
             ),
             Err(error) => {
-                eprintln!("{name} failed with {input:02x?}; can't keep that in {}: {error}", path.display());
+                eprintln!(
+                    "{name} failed with {input:02x?}; failed to save it in {}: {error}",
+                    path.display()
+                );
             }
         }
         resume_unwind(panic)

@@ -71,12 +71,12 @@ pub fn check(test: &str, count: u64, simulate: impl Fn(u64, &mut Trace) + Sync) 
 fn assert_replays(seed: u64, expected: u64, simulate: impl Fn(u64, &mut Trace)) {
     let mut second_trace = Trace::quiet();
     simulate(seed, &mut second_trace);
-    assert_eq!(second_trace.hash(), expected, "seed {seed} did something else the second time");
+    assert_eq!(second_trace.hash(), expected, "seed {seed} behaved differently the second time");
 }
 
 fn from_environment(name: &str) -> Option<u64> {
     let value = std::env::var(name).ok()?;
-    Some(value.parse().unwrap_or_else(|_| panic!("{name} is `{value}`: give it a number")))
+    Some(value.parse().unwrap_or_else(|_| panic!("invalid {name} `{value}`; use a number")))
 }
 
 /// Suppresses the messages of planned panics, which are in the trace.

@@ -170,5 +170,5 @@ impl Caller for Channel {
 }
 
 fn absent<T>(kind: &str) -> Result<T, Status> {
-    Err(Status::unimplemented(format!("this caller has no {kind} calls")))
+    Err(Status::unimplemented(format!("this caller does not support {kind} calls")))
 }

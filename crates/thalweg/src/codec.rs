@@ -9,16 +9,16 @@ use tonic::{Extensions, Request, Response};
 use crate::message::{DecodeError, Message};
 
 /// A request that is encoded in place.
-pub(crate) struct Asked<'a, M>(pub(crate) &'a Request<M>);
+pub(crate) struct RequestMessage<'a, M>(pub(crate) &'a Request<M>);
 
 /// A response that is encoded in place.
-pub(crate) struct Answered<'a, M>(pub(crate) &'a Response<M>);
+pub(crate) struct ResponseMessage<'a, M>(pub(crate) &'a Response<M>);
 
 /// A message of a stream that is encoded in place.
-pub(crate) struct Lent<'a, M>(pub(crate) &'a M);
+pub(crate) struct BorrowedMessage<'a, M>(pub(crate) &'a M);
 
 /// A message whose ownership was passed for sending.
-pub(crate) struct Owned<M>(pub(crate) M);
+pub(crate) struct OwnedMessage<M>(pub(crate) M);
 
 /// Sends one message uncompressed on a call that compresses: insert it into the extensions of the request or response.
 /// In a streaming response it applies to all messages.
@@ -34,7 +34,7 @@ pub(crate) struct Owned<M>(pub(crate) M);
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Uncompressed;
 
-macro_rules! encodes_as_its_message {
+macro_rules! impl_encode {
     ($sent:ty, |$this:ident| $message:expr, $may_be_compressed:expr) => {
         impl<M: Message> Encode for $sent {
             #[inline]
@@ -62,13 +62,13 @@ macro_rules! encodes_as_its_message {
     };
 }
 
-encodes_as_its_message!(Asked<'_, M>, |this| this.0.get_ref(), compresses(this.0.extensions()));
-encodes_as_its_message!(Answered<'_, M>, |this| this.0.get_ref(), compresses(this.0.extensions()));
-encodes_as_its_message!(Lent<'_, M>, |this| this.0, {
+impl_encode!(RequestMessage<'_, M>, |this| this.0.get_ref(), compresses(this.0.extensions()));
+impl_encode!(ResponseMessage<'_, M>, |this| this.0.get_ref(), compresses(this.0.extensions()));
+impl_encode!(BorrowedMessage<'_, M>, |this| this.0, {
     let _ = this;
     true
 });
-encodes_as_its_message!(Owned<M>, |this| this.0, {
+impl_encode!(OwnedMessage<M>, |this| this.0, {
     let _ = this;
     true
 });
@@ -81,22 +81,22 @@ pub(crate) fn compresses(extensions: &Extensions) -> bool {
 ///
 /// Plain responses use their own type. A second use of that type would prevent inlining, which costs them about 60
 /// instructions.
-pub(crate) struct AnyAnswered<'a>(&'a dyn Answering);
+pub(crate) struct AnyResponseMessage<'a>(&'a dyn ErasedResponse);
 
-impl<'a> AnyAnswered<'a> {
+impl<'a> AnyResponseMessage<'a> {
     pub(crate) fn new<M: Message>(response: &'a Response<M>) -> Self {
         Self(response)
     }
 }
 
-trait Answering {
+trait ErasedResponse {
     fn encoded_len(&self) -> usize;
     fn encode(&self, out: &mut Vec<u8>);
     fn encode_chained(&self, out: &mut Chain);
     fn may_be_compressed(&self) -> bool;
 }
 
-impl<M: Message> Answering for Response<M> {
+impl<M: Message> ErasedResponse for Response<M> {
     fn encoded_len(&self) -> usize {
         self.get_ref().encoded_len()
     }
@@ -114,7 +114,7 @@ impl<M: Message> Answering for Response<M> {
     }
 }
 
-impl Encode for AnyAnswered<'_> {
+impl Encode for AnyResponseMessage<'_> {
     fn encoded_len(&self) -> usize {
         self.0.encoded_len()
     }

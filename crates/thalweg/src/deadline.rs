@@ -52,8 +52,8 @@ impl Deadline {
     /// DEADLINE_EXCEEDED if no time is left: no one waits for the result.
     pub fn check(self) -> Result<Duration, Status> {
         match self.remaining() {
-            Duration::ZERO => Err(Status::deadline_exceeded("the deadline of the call has passed")),
-            left => Ok(left),
+            Duration::ZERO => Err(Status::deadline_exceeded("deadline exceeded")),
+            remaining => Ok(remaining),
         }
     }
 }

@@ -11,7 +11,7 @@ use tonic::{Extensions, Request, Response, Status};
 
 use crate::caller::Caller;
 use crate::channel::Channel;
-use crate::codec::Owned;
+use crate::codec::OwnedMessage;
 use crate::interceptor::{AnyMessage, BoxFuture, Call, CallType, Chain, Interceptor, Last, Messages, Reply};
 use crate::message::Message;
 use crate::status::to_engine;
@@ -62,10 +62,10 @@ impl InterceptedChannel {
     }
 
     /// Runs the leading interceptors that need only the request's metadata and extensions.
-    fn run_heads<T>(&self, request: Request<T>) -> Result<Request<T>, Status> {
+    fn run_head_functions<T>(&self, request: Request<T>) -> Result<Request<T>, Status> {
         let (metadata, extensions, message) = request.into_parts();
-        let head = self.chain.run_heads(Request::from_parts(metadata, extensions, ()))?;
-        Ok(head.map(|()| message))
+        let request = self.chain.run_head_functions(Request::from_parts(metadata, extensions, ()))?;
+        Ok(request.map(|()| message))
     }
 
     /// Runs the interceptors that see messages, then `last` with the channel.
@@ -81,7 +81,7 @@ impl InterceptedChannel {
         let call = Call::new(method, call_type, options, Some(self.channel.shared_server()), request);
         let channel = self.channel.clone();
         let last: Arc<Last> = Arc::new(move |call| last(channel.clone(), call));
-        self.chain.run_behind_heads(call, last)
+        self.chain.run_after_head_functions(call, last)
     }
 }
 
@@ -91,8 +91,9 @@ fn unary<Res: Message>(channel: Channel, call: Call) -> BoxFuture<Result<Reply, 
         let (method, options, request) = call.into_parts();
         let (metadata, extensions, messages) = request.into_parts();
         let request = Request::from_parts(metadata, extensions, messages.only().await?);
-        let reply = channel.unary::<AnyMessage, Res>(&method, request, &options.unwrap_or_default()).await?;
-        Ok(reply.map(Messages::one))
+        let response =
+            channel.unary::<AnyMessage, Res>(&method, request, &options.unwrap_or_default()).await?;
+        Ok(response.map(Messages::one))
     })
 }
 
@@ -103,8 +104,8 @@ fn client_streaming<Res: Message>(channel: Channel, call: Call) -> BoxFuture<Res
         let (metadata, _, messages) = request.into_parts();
         let options = options.unwrap_or_default();
         let (requests, kind) = (Requests(messages), CallType::ClientStreaming);
-        let (begun, head) = channel.exchange(&method, &metadata, requests, kind, &options).await?;
-        let (message, metadata) = begun.only_response::<Res>(head).await?;
+        let (started, headers) = channel.exchange(&method, &metadata, requests, kind, &options).await?;
+        let (message, metadata) = started.only_response::<Res>(headers).await?;
         let metadata = MetadataMap::from_headers(metadata);
         Ok(Response::from_parts(metadata, Messages::one(message), Extensions::default()))
     })
@@ -117,17 +118,17 @@ fn bidi_streaming<Res: Message>(channel: Channel, call: Call) -> BoxFuture<Resul
         let (method, options, request) = call.into_parts();
         let (metadata, _, messages) = request.into_parts();
         let options = options.unwrap_or_default();
-        let (begun, metadata) =
+        let (started, metadata) =
             channel.exchange(&method, &metadata, Requests(messages), kind, &options).await?;
-        let responses = Messages::received(begun.into_responses::<Res>());
+        let responses = Messages::received(started.into_responses::<Res>());
         let metadata = MetadataMap::from_headers(metadata);
         Ok(Response::from_parts(metadata, responses, Extensions::default()))
     })
 }
 
 /// Returns the only response of a call, in the caller's type.
-async fn only<Res: Message>(reply: Reply) -> Result<Response<Res>, Status> {
-    let (metadata, messages, extensions) = reply.into_parts();
+async fn only<Res: Message>(response: Reply) -> Result<Response<Res>, Status> {
+    let (metadata, messages, extensions) = response.into_parts();
     let message = messages.only().await?.into_message()?;
     Ok(Response::from_parts(metadata, message, extensions))
 }
@@ -143,8 +144,8 @@ impl Caller for InterceptedChannel {
         request: Request<Req>,
         options: &CallOptions,
     ) -> Result<Response<Res>, Status> {
-        let request = self.run_heads(request)?;
-        if self.chain.sees_heads_alone() {
+        let request = self.run_head_functions(request)?;
+        if self.chain.has_only_head_functions() {
             return self.channel.unary(method, request, options).await;
         }
         let request = request.map(Messages::one);
@@ -162,8 +163,8 @@ impl Caller for InterceptedChannel {
         S::Item: Message,
         Res: Message,
     {
-        let request = self.run_heads(request)?;
-        if self.chain.sees_heads_alone() {
+        let request = self.run_head_functions(request)?;
+        if self.chain.has_only_head_functions() {
             return self.channel.client_streaming(method, request, options).await;
         }
         let request = request.map(|stream| Messages::stream(Fallible(Box::pin(stream))));
@@ -177,14 +178,14 @@ impl Caller for InterceptedChannel {
         request: Request<Req>,
         options: &CallOptions,
     ) -> Result<Response<Streaming<Res>>, Status> {
-        let request = self.run_heads(request)?;
-        if self.chain.sees_heads_alone() {
+        let request = self.run_head_functions(request)?;
+        if self.chain.has_only_head_functions() {
             return self.channel.server_streaming(method, request, options).await;
         }
         let request = request.map(Messages::one);
         let kind = CallType::ServerStreaming;
-        let reply = self.run(method, kind, options, request, bidi_streaming::<Res>).await?;
-        Ok(reply.map(Messages::into_streaming))
+        let response = self.run(method, kind, options, request, bidi_streaming::<Res>).await?;
+        Ok(response.map(Messages::into_streaming))
     }
 
     async fn bidi_streaming<S, Res>(
@@ -198,14 +199,14 @@ impl Caller for InterceptedChannel {
         S::Item: Message,
         Res: Message,
     {
-        let request = self.run_heads(request)?;
-        if self.chain.sees_heads_alone() {
+        let request = self.run_head_functions(request)?;
+        if self.chain.has_only_head_functions() {
             return self.channel.bidi_streaming(method, request, options).await;
         }
         let request = request.map(|stream| Messages::stream(Fallible(Box::pin(stream))));
         let kind = CallType::BidiStreaming;
-        let reply = self.run(method, kind, options, request, bidi_streaming::<Res>).await?;
-        Ok(reply.map(Messages::into_streaming))
+        let response = self.run(method, kind, options, request, bidi_streaming::<Res>).await?;
+        Ok(response.map(Messages::into_streaming))
     }
 }
 
@@ -224,14 +225,16 @@ impl<S: Stream> Stream for Fallible<S> {
 struct Requests(Messages);
 
 impl Stream for Requests {
-    type Item = Result<Owned<AnyMessage>, engine::Status>;
+    type Item = Result<OwnedMessage<AnyMessage>, engine::Status>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let message = Pin::new(&mut self.0).poll_next(cx);
-        message.map(|message| message.map(|result| result.map(Owned).map_err(|status| to_engine(&status))))
+        message.map(|message| {
+            message.map(|result| result.map(OwnedMessage).map_err(|status| to_engine(&status)))
+        })
     }
 }
 
 impl Source for Requests {
-    type Message = Owned<AnyMessage>;
+    type Message = OwnedMessage<AnyMessage>;
 }

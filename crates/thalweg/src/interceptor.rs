@@ -45,8 +45,8 @@
 //! and [`AnyMessage::to_bytes`] its bytes. An [`Interceptor`] costs a few allocations per call and one per message;
 //! functions of the head allocate nothing. Channels and servers without interceptors run separate code and pay nothing.
 
-mod around;
 mod call;
+mod intercept;
 mod message;
 mod messages;
 mod next;
@@ -54,8 +54,8 @@ mod spans;
 #[cfg(feature = "tower")]
 mod tower;
 
-pub use around::{Head, Interceptor, head};
 pub use call::{Call, CallType, Reply, Side};
+pub use intercept::{Head, Interceptor, head};
 pub use message::AnyMessage;
 pub use messages::Messages;
 pub use next::Next;
@@ -63,5 +63,5 @@ pub use spans::Spans;
 #[cfg(feature = "tower")]
 pub use tower::{Innermost, Layered, layer};
 
-pub(crate) use around::InterceptorLink;
+pub(crate) use intercept::InterceptorLink;
 pub(crate) use next::{BoxFuture, Chain, Last, Link};

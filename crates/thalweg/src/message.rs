@@ -97,7 +97,7 @@ pub trait Message: Sized + Send + Sync + 'static {
 
 /// Error of decoding received bytes: they are not a message of the expected type.
 #[derive(Debug, thiserror::Error)]
-#[error("the message could not be decoded: {0}")]
+#[error("failed to decode the message: {0}")]
 pub struct DecodeError(Box<dyn Error + Send + Sync>);
 
 impl DecodeError {
@@ -211,15 +211,15 @@ mod tests {
         assert_eq!(chain.take_parts().concat(), wire);
         assert_eq!(&M::decode(wire).unwrap(), message);
         assert_eq!(&M::decode_owned(Bytes::copy_from_slice(wire)).unwrap(), message);
-        let mut place = M::decode(wire).unwrap();
-        place.decode_into(wire).unwrap();
-        assert_eq!(&place, message);
-        place.decode_owned_into(Bytes::copy_from_slice(wire)).unwrap();
-        assert_eq!(&place, message);
+        let mut target = M::decode(wire).unwrap();
+        target.decode_into(wire).unwrap();
+        assert_eq!(&target, message);
+        target.decode_owned_into(Bytes::copy_from_slice(wire)).unwrap();
+        assert_eq!(&target, message);
     }
 
     #[test]
-    fn messages_and_their_wire_form() {
+    fn messages_encode_and_decode() {
         check(&Raw(Bytes::new()), b"");
         check(&Raw(Bytes::from_static(b"\x00\xff")), b"\x00\xff");
         check(&Payload::default(), b"");
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn owned_bytes_are_not_copied() {
+    fn owned_bytes_are_not_copied_on_decode() {
         let wire = Bytes::from_static(b"\x12\x03xyz");
         let body = Payload::decode_owned(wire.clone()).unwrap().body;
         assert_eq!(body.as_ptr(), wire[2..].as_ptr());
@@ -236,20 +236,20 @@ mod tests {
     }
 
     #[test]
-    fn large_bytes_are_not_copied_when_they_are_sent() {
+    fn large_bytes_are_not_copied_on_encode() {
         let body = Bytes::from(vec![1; 100_000]);
         let mut chain = Chain::default();
         Payload { name: "a".into(), body: body.clone() }.encode_chained(&mut chain);
         Raw(body.clone()).encode_chained(&mut chain);
         let parts = chain.take_parts();
-        let (head, wires) = parts.split_first().unwrap();
-        assert_eq!(&head[..], b"\x0a\x01a\x12\xa0\x8d\x06");
+        let (prefix, wires) = parts.split_first().unwrap();
+        assert_eq!(&prefix[..], b"\x0a\x01a\x12\xa0\x8d\x06");
         assert!(wires.iter().all(|wire| wire.as_ptr() == body.as_ptr()));
     }
 
     #[test]
-    fn what_is_cut_off_is_an_error() {
+    fn truncated_message_is_an_error() {
         let error = <Payload as Message>::decode(b"\x0a\x05abc").unwrap_err();
-        assert!(error.to_string().starts_with("the message could not be decoded: "), "{error}");
+        assert!(error.to_string().starts_with("failed to decode the message: "), "{error}");
     }
 }

@@ -39,14 +39,14 @@ use futures_core::Stream;
 use thalweg_engine as engine;
 use tonic::Status;
 
-use crate::codec::Lent;
+use crate::codec::BorrowedMessage;
 use crate::message::Message;
 use crate::status::to_engine;
 
 /// A batch of messages that are sent together, encoded as they are [pushed](Self::push).
-pub struct Pack<'a, T>(To<'a, T>);
+pub struct Pack<'a, T>(PackTarget<'a, T>);
 
-enum To<'a, T> {
+enum PackTarget<'a, T> {
     Wire(&'a mut engine::Pack),
     /// The stream is polled as an ordinary stream.
     Stream {
@@ -63,8 +63,8 @@ impl<T: Message> Pack<'_, T> {
     #[inline]
     pub fn push(&mut self, message: &T) -> bool {
         match &mut self.0 {
-            To::Wire(pack) => pack.push(&Lent(message)),
-            To::Stream { messages, clone } => {
+            PackTarget::Wire(pack) => pack.push(&BorrowedMessage(message)),
+            PackTarget::Stream { messages, clone } => {
                 messages.push_back(clone(message));
                 false
             }
@@ -75,8 +75,8 @@ impl<T: Message> Pack<'_, T> {
     #[inline]
     pub fn is_full(&self) -> bool {
         match &self.0 {
-            To::Wire(pack) => pack.is_full(),
-            To::Stream { messages, .. } => !messages.is_empty(),
+            PackTarget::Wire(pack) => pack.is_full(),
+            PackTarget::Stream { messages, .. } => !messages.is_empty(),
         }
     }
 }
@@ -109,10 +109,10 @@ impl<T: Message + Clone> Lending<T> {
     }
 
     fn repeat(message: T, count: u64) -> Self {
-        let mut left = count;
+        let mut remaining = count;
         Self::new(move |_, pack| {
-            while left > 0 {
-                left -= 1;
+            while remaining > 0 {
+                remaining -= 1;
                 if !pack.push(&message) {
                     return Poll::Pending;
                 }
@@ -162,9 +162,9 @@ impl<T: Message> Lending<T> {
         let fill = fill.get_mut().unwrap_or_else(PoisonError::into_inner);
         // Messages that were polled for before the stream was passed to the transport.
         while let Some(message) = self.messages.pop_front() {
-            pack.push(&Lent(&message));
+            pack.push(&BorrowedMessage(&message));
         }
-        let filled = fill(cx, &mut Pack(To::Wire(pack)));
+        let filled = fill(cx, &mut Pack(PackTarget::Wire(pack)));
         if filled.is_ready() {
             self.fill = None;
         }
@@ -178,8 +178,8 @@ impl<T: Message> Lending<T> {
             }
             let Some(fill) = &mut self.fill else { return Poll::Ready(self.ended.take().map(Err)) };
             let fill = fill.get_mut().unwrap_or_else(PoisonError::into_inner);
-            let to = To::Stream { messages: &mut self.messages, clone: self.clone };
-            match fill(cx, &mut Pack(to)) {
+            let target = PackTarget::Stream { messages: &mut self.messages, clone: self.clone };
+            match fill(cx, &mut Pack(target)) {
                 Poll::Pending if self.messages.is_empty() => return Poll::Pending,
                 Poll::Pending => {}
                 Poll::Ready(ended) => {
@@ -275,7 +275,7 @@ outbound!(
     Requests,
     (),
     |polled| polled.map(Ok),
-    "Requests that `fill` packs, as in [`Responses::new`]; none of them fails by itself."
+    "Creates requests that `fill` packs, as in [`Responses::new`]. `fill` cannot return an error."
 );
 
 outbound!(
@@ -296,18 +296,18 @@ outbound!(
     Responses,
     Result<(), Status>,
     |polled| polled,
-    "Responses that `fill` packs, in the task that sends them.\n\n\
-     `fill` [pushes](Pack::push) messages until there is no room, and returns `Poll::Pending` then: it is called again \
-     when what it packed has been handed over. It also returns that when it has no message at hand, and wakes the task \
-     of its context when it has, as any `poll` function does. `Poll::Ready` ends the stream, for [`Responses`] with OK \
-     or with a status. It is dropped with its call.\n\n\
+    "Creates responses that `fill` packs, in the task that sends them.\n\n\
+     `fill` [pushes](Pack::push) messages until there is no room, then returns `Poll::Pending`. It is called again \
+     when the packed messages have been handed over. It also returns `Poll::Pending` if no message is ready, and wakes \
+     the task of its context once one is, like any `poll` function. `Poll::Ready` ends the stream: for [`Responses`], \
+     with OK or a status. `fill` is dropped with its call.\n\n\
      ```\n\
      use std::task::Poll;\n\
      use thalweg::bytes::Bytes;\n\
      use thalweg::outbound::Responses;\n\
      use thalweg::{Raw, Streaming};\n\
      \n\
-     /// The requests again, each read to the place of the one before, and sent from there.\n\
+     /// Echoes the requests, and reuses the memory of one message.\n\
      fn echo(mut requests: Streaming<Raw>) -> Responses<Raw> {\n\
      \x20   let mut message = Raw::default();\n\
      \x20   Responses::new(move |cx, pack| {\n\
@@ -342,29 +342,29 @@ impl<T: Message> Stream for Responses<T> {
 }
 
 /// Messages to send: any stream, or one of this module's, distinguished once per call.
-pub(crate) enum Given<S, L> {
+pub(crate) enum OutboundMessages<S, L> {
     /// A stream that moves its messages.
     Stream(Pin<Box<S>>),
     /// A stream that lends its messages.
     Lending(L),
 }
 
-impl<S: 'static, L: 'static> Given<S, L> {
-    pub(crate) fn new(given: S) -> Self {
-        let mut given = Some(given);
+impl<S: 'static, L: 'static> OutboundMessages<S, L> {
+    pub(crate) fn new(stream: S) -> Self {
+        let mut stream = Some(stream);
         // The types are the same for all calls of a method, so the compiler resolves this.
-        let same: &mut dyn std::any::Any = &mut given;
-        if let Some(lending) = same.downcast_mut::<Option<L>>().and_then(Option::take) {
+        let any_stream: &mut dyn std::any::Any = &mut stream;
+        if let Some(lending) = any_stream.downcast_mut::<Option<L>>().and_then(Option::take) {
             return Self::Lending(lending);
         }
-        match given {
+        match stream {
             Some(stream) => Self::Stream(Box::pin(stream)),
-            None => unreachable!("it was not taken"),
+            None => unreachable!("taken only above"),
         }
     }
 }
 
-impl<S, L> Stream for Given<S, L>
+impl<S, L> Stream for OutboundMessages<S, L>
 where
     S: Stream,
     L: Stream<Item = S::Item> + Unpin,

@@ -14,7 +14,7 @@ use crate::caller::Caller;
 use crate::deadline::Deadline;
 use crate::message::Message;
 use crate::status::to_tonic;
-use crate::streaming::{Elsewhere, Streaming};
+use crate::streaming::{MessageSource, Streaming};
 
 /// Passes the deadline of the call that a handler serves, and optionally its cancellation, to the calls that the
 /// handler makes.
@@ -83,11 +83,11 @@ impl Parent {
     }
 
     /// Limits the request's timeout to the time left.
-    fn limit<T>(&self, mut request: Request<T>, options: &CallOptions) -> Result<Request<T>, Status> {
+    fn limit_timeout<T>(&self, mut request: Request<T>, options: &CallOptions) -> Result<Request<T>, Status> {
         let Some(deadline) = self.deadline else { return Ok(request) };
-        let left = deadline.check()?;
-        let own = request_timeout(request.metadata().as_ref()).map_err(to_tonic)?.or(options.timeout);
-        request.set_timeout(own.map_or(left, |own| own.min(left)));
+        let remaining = deadline.check()?;
+        let timeout = request_timeout(request.metadata().as_ref()).map_err(to_tonic)?.or(options.timeout);
+        request.set_timeout(timeout.map_or(remaining, |timeout| timeout.min(remaining)));
         Ok(request)
     }
 
@@ -100,25 +100,25 @@ impl Parent {
         }
     }
 
-    fn streaming<M: Message>(&self, reply: Response<Streaming<M>>) -> Response<Streaming<M>> {
-        reply.map(|messages| {
+    fn streaming<M: Message>(&self, response: Response<Streaming<M>>) -> Response<Streaming<M>> {
+        response.map(|messages| {
             let ended = Box::pin(self.ended.clone().cancelled_owned());
-            Streaming::from_elsewhere(Child { messages: Some(messages), ended })
+            Streaming::from_source(ChildMessages { messages: Some(messages), ended })
         })
     }
 }
 
 fn cancelled() -> Status {
-    Status::cancelled("the call that this one was made for has ended")
+    Status::cancelled("the parent call has ended")
 }
 
 /// Messages of a call that is cancelled with its parent.
-struct Child<M: Message> {
+struct ChildMessages<M: Message> {
     messages: Option<Streaming<M>>,
     ended: Pin<Box<WaitForCancellationFutureOwned>>,
 }
 
-impl<M: Message> Elsewhere<M> for Child<M> {
+impl<M: Message> MessageSource<M> for ChildMessages<M> {
     fn poll_message(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<M, Status>>> {
         let Some(messages) = &mut self.messages else { return Poll::Ready(None) };
         match messages.poll_message(cx) {
@@ -147,7 +147,7 @@ impl<C: Caller> Caller for ChildCaller<C> {
         request: Request<Req>,
         options: &CallOptions,
     ) -> Result<Response<Res>, Status> {
-        let request = self.parent.limit(request, options)?;
+        let request = self.parent.limit_timeout(request, options)?;
         self.parent.within(self.caller.unary(method, request, options)).await
     }
 
@@ -162,7 +162,7 @@ impl<C: Caller> Caller for ChildCaller<C> {
         S::Item: Message,
         Res: Message,
     {
-        let request = self.parent.limit(request, options)?;
+        let request = self.parent.limit_timeout(request, options)?;
         self.parent.within(self.caller.client_streaming(method, request, options)).await
     }
 
@@ -172,9 +172,9 @@ impl<C: Caller> Caller for ChildCaller<C> {
         request: Request<Req>,
         options: &CallOptions,
     ) -> Result<Response<Streaming<Res>>, Status> {
-        let request = self.parent.limit(request, options)?;
-        let reply = self.parent.within(self.caller.server_streaming(method, request, options)).await?;
-        Ok(self.parent.streaming(reply))
+        let request = self.parent.limit_timeout(request, options)?;
+        let response = self.parent.within(self.caller.server_streaming(method, request, options)).await?;
+        Ok(self.parent.streaming(response))
     }
 
     async fn bidi_streaming<S, Res>(
@@ -188,8 +188,8 @@ impl<C: Caller> Caller for ChildCaller<C> {
         S::Item: Message,
         Res: Message,
     {
-        let request = self.parent.limit(request, options)?;
-        let reply = self.parent.within(self.caller.bidi_streaming(method, request, options)).await?;
-        Ok(self.parent.streaming(reply))
+        let request = self.parent.limit_timeout(request, options)?;
+        let response = self.parent.within(self.caller.bidi_streaming(method, request, options)).await?;
+        Ok(self.parent.streaming(response))
     }
 }

@@ -323,8 +323,8 @@ impl ServerBuilder {
 
     /// Sets whether each request has the [`ConnectionInfo`](crate::ConnectionInfo) of its connection in its extensions,
     /// as an `Arc`, [`ServerConfig::connection_info`]. By default only over TLS.
-    pub fn connection_info(mut self, tell: bool) -> Self {
-        self.config.connection_info = Some(tell);
+    pub fn connection_info(mut self, enabled: bool) -> Self {
+        self.config.connection_info = Some(enabled);
         self
     }
 
@@ -357,8 +357,8 @@ impl ServerBuilder {
     ///
     /// ```no_run
     /// # use thalweg::Server;
-    /// # async fn example(told_to_stop: impl Future<Output = ()>) -> Result<(), Box<dyn std::error::Error>> {
-    /// Server::builder().serve_with_shutdown("127.0.0.1:50051".parse()?, told_to_stop).await?;
+    /// # async fn example(shutdown: impl Future<Output = ()>) -> Result<(), Box<dyn std::error::Error>> {
+    /// Server::builder().serve_with_shutdown("127.0.0.1:50051".parse()?, shutdown).await?;
     /// # Ok(()) }
     /// ```
     ///
@@ -443,12 +443,13 @@ pub enum ServerError {
 
 impl fmt::Debug for ServerBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut told = f.debug_struct("ServerBuilder");
+        let mut debug = f.debug_struct("ServerBuilder");
         #[cfg(feature = "tls")]
-        told.field("tls", &self.tls);
+        debug.field("tls", &self.tls);
         #[cfg(feature = "web")]
-        told.field("web", &self.web);
-        told.field("services", &self.services.len())
+        debug.field("web", &self.web);
+        debug
+            .field("services", &self.services.len())
             .field("chain", &self.chain)
             .field("send_compressed", &self.send_compressed)
             .field("traces", &self.traces)

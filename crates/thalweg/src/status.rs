@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn statuses_come_back() {
+    fn status_survives_conversion_to_engine_and_back() {
         for number in 0..17 {
             let mut metadata = MetadataMap::new();
             metadata.insert("x-a", "b".parse().unwrap());
@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn tonic_requests_carry_their_timeout_where_the_engine_reads_it() {
+    fn tonic_timeout_is_in_grpc_timeout_header() {
         let mut request = tonic::Request::new(());
         assert!(request.metadata().as_ref().get("grpc-timeout").is_none());
         request.set_timeout(std::time::Duration::from_millis(1_500));

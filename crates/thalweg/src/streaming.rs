@@ -25,22 +25,22 @@ pub struct Streaming<T: Message> {
     incoming: Incoming,
     /// Source of the messages if they do not come from the wire. It is checked only once `incoming` is finished, so
     /// streams from the wire pay nothing for it. The mutex is never locked; it keeps the stream `Sync`.
-    elsewhere: Option<Mutex<Box<dyn Elsewhere<T>>>>,
+    source: Option<Mutex<Box<dyn MessageSource<T>>>>,
     message: PhantomData<fn() -> T>,
 }
 
 /// Next item of a stream.
-enum Found {
+enum NextItem {
     /// A message that is complete in the buffer.
     Message(Prefix),
     End,
     Error(Status),
-    /// There are no (more) messages on the wire.
-    Elsewhere,
+    /// The wire has no (more) messages; the other source may have some.
+    FromSource,
 }
 
 /// Source of a [`Streaming`]'s messages other than the wire.
-pub(crate) trait Elsewhere<T>: Send {
+pub(crate) trait MessageSource<T>: Send {
     fn poll_message(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<T, Status>>>;
 
     /// Returns the trailing metadata, once the messages have ended.
@@ -49,7 +49,7 @@ pub(crate) trait Elsewhere<T>: Send {
 
 impl<T: Message> Streaming<T> {
     pub(crate) fn new(incoming: Incoming) -> Self {
-        Self { incoming, elsewhere: None, message: PhantomData }
+        Self { incoming, source: None, message: PhantomData }
     }
 
     /// Creates a `Streaming` from any stream of messages, for tests of handlers and clients and for stand-ins of
@@ -62,12 +62,12 @@ impl<T: Message> Streaming<T> {
     /// # }
     /// ```
     pub fn from_stream(stream: impl Stream<Item = Result<T, Status>> + Send + 'static) -> Self {
-        Self::from_elsewhere(Messages(Some(Box::pin(stream))))
+        Self::from_source(Messages(Some(Box::pin(stream))))
     }
 
-    pub(crate) fn from_elsewhere(elsewhere: impl Elsewhere<T> + 'static) -> Self {
-        let elsewhere = Some(Mutex::new(Box::new(elsewhere) as Box<dyn Elsewhere<T>>));
-        Self { incoming: Incoming::detached(), elsewhere, message: PhantomData }
+    pub(crate) fn from_source(source: impl MessageSource<T> + 'static) -> Self {
+        let source = Some(Mutex::new(Box::new(source) as Box<dyn MessageSource<T>>));
+        Self { incoming: Incoming::detached(), source, message: PhantomData }
     }
 
     /// Waits for the next message; `None` after the peer's last message.
@@ -141,15 +141,15 @@ impl<T: Message> Streaming<T> {
     /// Like [`poll_message_into`](Self::poll_message_into), for a message that is not yet complete in the buffer.
     #[inline(never)]
     fn poll_into(&mut self, cx: &mut Context<'_>, message: &mut T) -> Poll<Result<bool, Status>> {
-        match self.poll_found(cx) {
-            Poll::Ready(Found::Message(prefix)) => {
+        match self.poll_next_item(cx) {
+            Poll::Ready(NextItem::Message(prefix)) => {
                 let read =
                     self.incoming.take(prefix).and_then(|payload| codec::decode_into(payload, message));
                 Poll::Ready(read.map(|()| true).map_err(|status| self.fail(status)))
             }
-            Poll::Ready(Found::End) => Poll::Ready(Ok(false)),
-            Poll::Ready(Found::Error(status)) => Poll::Ready(Err(status)),
-            Poll::Ready(Found::Elsewhere) => self.poll_elsewhere(cx).map(|read| match read {
+            Poll::Ready(NextItem::End) => Poll::Ready(Ok(false)),
+            Poll::Ready(NextItem::Error(status)) => Poll::Ready(Err(status)),
+            Poll::Ready(NextItem::FromSource) => self.poll_source(cx).map(|read| match read {
                 None => Ok(false),
                 Some(read) => read.map(|read| {
                     *message = read;
@@ -201,7 +201,7 @@ impl<T: Message> Streaming<T> {
                 Poll::Ready(Err(status)) if count == 0 => return Poll::Ready(Err(status)),
                 Poll::Ready(Err(status)) => {
                     // Keeps the error for the next read, which looks here once the wire has ended.
-                    self.elsewhere = Some(Mutex::new(Box::new(Failed(Some(status)))));
+                    self.source = Some(Mutex::new(Box::new(Failed(Some(status)))));
                     return Poll::Ready(Ok(count));
                 }
                 Poll::Pending if count == 0 => return Poll::Pending,
@@ -221,22 +221,22 @@ impl<T: Message> Streaming<T> {
     }
 
     pub(crate) fn take_trailers(&mut self) -> Option<MetadataMap> {
-        match self.elsewhere() {
-            Some(elsewhere) => elsewhere.take_trailers(),
+        match self.source() {
+            Some(source) => source.take_trailers(),
             None => self.incoming.take_trailers().map(MetadataMap::from_headers),
         }
     }
 
-    fn elsewhere(&mut self) -> Option<&mut Box<dyn Elsewhere<T>>> {
-        let elsewhere = self.elsewhere.as_mut()?;
-        Some(elsewhere.get_mut().unwrap_or_else(PoisonError::into_inner))
+    fn source(&mut self) -> Option<&mut Box<dyn MessageSource<T>>> {
+        let source = self.source.as_mut()?;
+        Some(source.get_mut().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Polls the other source: there are no (more) messages on the wire.
     #[cold]
-    fn poll_elsewhere(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<T, Status>>> {
-        match self.elsewhere() {
-            Some(elsewhere) => elsewhere.poll_message(cx),
+    fn poll_source(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<T, Status>>> {
+        match self.source() {
+            Some(source) => source.poll_message(cx),
             None => Poll::Ready(None),
         }
     }
@@ -253,11 +253,11 @@ impl<T: Message> Streaming<T> {
     /// Like [`poll_message`](Self::poll_message), for a message that is not yet complete in the buffer.
     #[inline(never)]
     fn poll_owned(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<T, Status>>> {
-        let prefix = match self.poll_found(cx) {
-            Poll::Ready(Found::Message(prefix)) => prefix,
-            Poll::Ready(Found::End) => return Poll::Ready(None),
-            Poll::Ready(Found::Error(status)) => return Poll::Ready(Some(Err(status))),
-            Poll::Ready(Found::Elsewhere) => return self.poll_elsewhere(cx),
+        let prefix = match self.poll_next_item(cx) {
+            Poll::Ready(NextItem::Message(prefix)) => prefix,
+            Poll::Ready(NextItem::End) => return Poll::Ready(None),
+            Poll::Ready(NextItem::Error(status)) => return Poll::Ready(Some(Err(status))),
+            Poll::Ready(NextItem::FromSource) => return self.poll_source(cx),
             Poll::Pending => return Poll::Pending,
         };
         match self.incoming.take(prefix).and_then(codec::decode) {
@@ -266,15 +266,15 @@ impl<T: Message> Streaming<T> {
         }
     }
 
-    fn poll_found(&mut self, cx: &mut Context<'_>) -> Poll<Found> {
+    fn poll_next_item(&mut self, cx: &mut Context<'_>) -> Poll<NextItem> {
         // `poll_prefix` checks this first, so checking it here adds no cost to a stream from the wire.
         if self.incoming.is_finished() {
-            return Poll::Ready(Found::Elsewhere);
+            return Poll::Ready(NextItem::FromSource);
         }
         match self.incoming.poll_prefix(cx) {
-            Poll::Ready(Some(Ok(prefix))) => Poll::Ready(Found::Message(prefix)),
-            Poll::Ready(Some(Err(status))) => Poll::Ready(Found::Error(to_tonic(status))),
-            Poll::Ready(None) => Poll::Ready(Found::End),
+            Poll::Ready(Some(Ok(prefix))) => Poll::Ready(NextItem::Message(prefix)),
+            Poll::Ready(Some(Err(status))) => Poll::Ready(NextItem::Error(to_tonic(status))),
+            Poll::Ready(None) => Poll::Ready(NextItem::End),
             Poll::Pending => Poll::Pending,
         }
     }
@@ -304,20 +304,20 @@ impl<T: Message> Streaming<T> {
         wire_of: fn(T) -> Bytes,
         read: impl FnOnce(&'a [u8]) -> Result<R, DecodeError>,
     ) -> Result<Option<R>, Status> {
-        let lent = match self.incoming.prefix_at_hand() {
+        let borrowed = match self.incoming.prefix_at_hand() {
             Some(prefix) => self.incoming.lend(prefix),
-            None => match poll_fn(|cx| self.poll_found(cx)).await {
-                Found::Message(prefix) => self.incoming.lend(prefix),
-                Found::End => return Ok(None),
-                Found::Error(status) => return Err(status),
-                Found::Elsewhere => match poll_fn(|cx| self.poll_elsewhere(cx)).await {
+            None => match poll_fn(|cx| self.poll_next_item(cx)).await {
+                NextItem::Message(prefix) => self.incoming.lend(prefix),
+                NextItem::End => return Ok(None),
+                NextItem::Error(status) => return Err(status),
+                NextItem::FromSource => match poll_fn(|cx| self.poll_source(cx)).await {
                     Some(message) => Ok(self.incoming.lend_owned(wire_of(message?))),
                     None => return Ok(None),
                 },
             },
         };
-        let lent = lent.map_err(to_tonic)?;
-        read(lent.bytes).map(Some).map_err(|error| to_tonic(lent.fail(codec::undecodable(&error))))
+        let borrowed = borrowed.map_err(to_tonic)?;
+        read(borrowed.bytes).map(Some).map_err(|error| to_tonic(borrowed.fail(codec::undecodable(&error))))
     }
 }
 
@@ -362,7 +362,7 @@ impl<T: Message> Stream for Streaming<T> {
 impl<T: Message> fmt::Debug for Streaming<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut debug = f.debug_struct("Streaming");
-        match &self.elsewhere {
+        match &self.source {
             None => debug.field("incoming", &self.incoming).finish(),
             Some(_) => debug.finish_non_exhaustive(),
         }
@@ -372,7 +372,7 @@ impl<T: Message> fmt::Debug for Streaming<T> {
 /// The error that follows messages that were read together.
 struct Failed(Option<Status>);
 
-impl<T> Elsewhere<T> for Failed {
+impl<T> MessageSource<T> for Failed {
     fn poll_message(&mut self, _: &mut Context<'_>) -> Poll<Option<Result<T, Status>>> {
         Poll::Ready(self.0.take().map(Err))
     }
@@ -385,7 +385,7 @@ impl<T> Elsewhere<T> for Failed {
 /// A stream of the application; `None` after its end.
 struct Messages<St>(Option<Pin<Box<St>>>);
 
-impl<T, St> Elsewhere<T> for Messages<St>
+impl<T, St> MessageSource<T> for Messages<St>
 where
     St: Stream<Item = Result<T, Status>> + Send,
 {

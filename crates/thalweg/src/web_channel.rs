@@ -16,7 +16,7 @@ use crate::codec;
 use crate::interceptor::CallType;
 use crate::message::Message;
 use crate::status::to_tonic;
-use crate::streaming::{Elsewhere, Streaming};
+use crate::streaming::{MessageSource, Streaming};
 
 /// Protocol of a channel's calls; see [`ChannelBuilder::protocol`](crate::channel::ChannelBuilder::protocol).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -56,9 +56,7 @@ impl WebOptions {
     pub(crate) fn http1(&self, target: &str, config: &ChannelConfig) -> Result<Option<Http1>, ConnectError> {
         let Some(options) = self.http1 else { return Ok(None) };
         if self.protocol == Protocol::Grpc {
-            return Err(ConnectError::Protocol(
-                "gRPC needs HTTP/2; over HTTP/1.1 there are Connect and gRPC-Web",
-            ));
+            return Err(ConnectError::Protocol("gRPC needs HTTP/2; use Connect or gRPC-Web over HTTP/1.1"));
         }
         let streams = ByteStreams::new(target, config)?;
         let authority = streams.authority().to_owned();
@@ -84,7 +82,7 @@ pub(crate) async fn unary<Req: Message, Res: Message>(
     if !codec::compresses(&extensions) {
         options.send_compressed = None;
     }
-    let wire = wire_of(&codec::Owned(message));
+    let wire = wire_of(&codec::OwnedMessage(message));
     let response = client.unary(method, metadata.as_ref(), wire, &options).await.map_err(to_tonic)?;
     let message = codec::decode(Payload::Owned(response.message)).map_err(to_tonic)?;
     let mut metadata = response.metadata;
@@ -111,14 +109,14 @@ pub(crate) async fn stream<R: Source + Send + 'static>(
 
 pub(crate) async fn only_response<Res: Message>(
     mut responses: Box<client::Responses>,
-    head: &HeaderMap,
+    headers: &HeaderMap,
 ) -> Result<(Res, HeaderMap), engine::Status> {
-    let (message, trailers) = responses.only(head).await?;
+    let (message, trailers) = responses.only(headers).await?;
     Ok((codec::decode(Payload::Owned(message))?, trailers))
 }
 
 pub(crate) fn responses<Res: Message>(responses: Box<client::Responses>) -> Streaming<Res> {
-    Streaming::from_elsewhere(Responses(Some(responses)))
+    Streaming::from_source(Responses(Some(responses)))
 }
 
 /// Encodes a message.
@@ -144,10 +142,10 @@ where
     }
 }
 
-/// The answers of a call; none behind a message that can't be decoded.
+/// Responses of a call; `None` after a message that cannot be decoded.
 struct Responses(Option<Box<client::Responses>>);
 
-impl<T: Message> Elsewhere<T> for Responses {
+impl<T: Message> MessageSource<T> for Responses {
     fn poll_message(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<T, Status>>> {
         let Some(responses) = &mut self.0 else { return Poll::Ready(None) };
         Pin::new(&mut **responses).poll_next(cx).map(|message| {
@@ -170,11 +168,11 @@ mod tests {
     use crate::channel::Channel;
 
     #[test]
-    fn grpc_needs_http2() {
+    fn grpc_over_http1_is_rejected() {
         let check = |protocol, is_http1, expected: bool| {
             let outcome = Channel::builder("localhost:1").protocol(protocol).http1(is_http1).connect_lazy();
-            let is_refused = matches!(outcome, Err(ConnectError::Protocol(_)));
-            assert_eq!(is_refused, !expected, "{protocol:?}");
+            let is_rejected = matches!(outcome, Err(ConnectError::Protocol(_)));
+            assert_eq!(is_rejected, !expected, "{protocol:?}");
         };
         for is_http1 in [false, true] {
             check(Protocol::Grpc, is_http1, !is_http1);

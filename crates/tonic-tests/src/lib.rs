@@ -27,5 +27,5 @@ pub fn note(len: usize) -> pb::Order {
 ///
 /// After 60 seconds.
 pub async fn within_a_minute<F: Future>(future: F) -> F::Output {
-    tokio::time::timeout(Duration::from_secs(60), future).await.expect("it comes")
+    tokio::time::timeout(Duration::from_secs(60), future).await.expect("completes in time")
 }

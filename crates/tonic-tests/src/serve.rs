@@ -34,7 +34,7 @@ impl RunningServer {
 
     /// Returns an endpoint for it, without TLS.
     pub fn endpoint(&self) -> Endpoint {
-        Endpoint::from_shared(self.uri()).expect("it is a URI")
+        Endpoint::from_shared(self.uri()).expect("a valid URI")
     }
 
     /// Returns a connected channel to it.
@@ -59,8 +59,8 @@ where
     B: http_body::Body<Data = Bytes> + Send + 'static,
     B::Error: Into<StdError>,
 {
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("there is a port");
-    let address = listener.local_addr().expect("it is bound");
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let address = listener.local_addr().expect("the listener is bound");
     let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
     serve_with(address, async move |stopped| router.serve_with_incoming_shutdown(incoming, stopped).await)
 }

@@ -19,18 +19,18 @@ use crate::BoxError;
 /// Two kinds of bodies need no box: a single piece with its end, as in unary calls, and a body received from a
 /// connection. They pass unchanged through services that do not touch bodies, and a single piece is sent in one step.
 #[derive(Debug, Default)]
-pub struct Body(Kind);
+pub struct Body(BodyKind);
 
 #[derive(Debug, Default)]
-enum Kind {
+enum BodyKind {
     #[default]
     Empty,
-    Whole(Bytes, Trailers),
+    Single(Bytes, Trailers),
     Received(RawBody),
     /// A message whose prefix was returned: the rest of the piece, and the rest of the body.
-    Begun(Bytes, RawBody),
+    Split(Bytes, RawBody),
     /// Fails before the first piece.
-    #[cfg_attr(not(feature = "server"), allow(dead_code, reason = "a server's answer alone"))]
+    #[cfg_attr(not(feature = "server"), allow(dead_code, reason = "only servers use it"))]
     Failed(Box<Status>),
     Other(tonic::body::Body),
 }
@@ -38,7 +38,7 @@ enum Kind {
 impl Body {
     /// Creates an empty body.
     pub const fn empty() -> Self {
-        Self(Kind::Empty)
+        Self(BodyKind::Empty)
     }
 
     /// Wraps any body.
@@ -51,41 +51,41 @@ impl Body {
             Ok(body) => body,
             Err(body) if body.is_end_stream() => Self::empty(),
             // tonic's body unwraps one of its own type.
-            Err(body) => Self(Kind::Other(tonic::body::Body::new(body))),
+            Err(body) => Self(BodyKind::Other(tonic::body::Body::new(body))),
         }
     }
 
     /// Wraps any body with any type of pieces.
-    pub(crate) fn of_any<B>(body: B) -> Self
+    pub(crate) fn from_any<B>(body: B) -> Self
     where
         B: http_body::Body + Send + 'static,
         B::Error: Into<BoxError>,
     {
         match take_as::<Self, B>(body) {
             Ok(body) => body,
-            Err(body) => Self::new(Copied { body }),
+            Err(body) => Self::new(IntoBytesBody { body }),
         }
     }
 
     /// Creates a body from a single piece and its trailers.
-    pub(crate) fn whole(bytes: Bytes, trailers: Trailers) -> Self {
-        Self(Kind::Whole(bytes, trailers))
+    pub(crate) fn single(bytes: Bytes, trailers: Trailers) -> Self {
+        Self(BodyKind::Single(bytes, trailers))
     }
 
     /// Creates a body that fails before its first piece.
-    #[cfg_attr(not(feature = "server"), allow(dead_code, reason = "a server's answer alone"))]
+    #[cfg_attr(not(feature = "server"), allow(dead_code, reason = "only servers use it"))]
     pub(crate) fn failed(status: Status) -> Self {
-        Self(Kind::Failed(Box::new(status)))
+        Self(BodyKind::Failed(Box::new(status)))
     }
 
     /// Takes the whole body if it is a single piece that is already available; leaves an empty body.
-    pub(crate) fn take_whole(&mut self) -> Option<(Bytes, Trailers)> {
+    pub(crate) fn take_single(&mut self) -> Option<(Bytes, Trailers)> {
         match &mut self.0 {
-            Kind::Empty => Some((Bytes::new(), Trailers::None)),
-            Kind::Received(body) => body.take_complete(),
-            Kind::Begun(..) | Kind::Failed(_) | Kind::Other(_) => None,
-            Kind::Whole(..) => match std::mem::take(&mut self.0) {
-                Kind::Whole(bytes, trailers) => Some((bytes, trailers)),
+            BodyKind::Empty => Some((Bytes::new(), Trailers::None)),
+            BodyKind::Received(body) => body.take_complete(),
+            BodyKind::Split(..) | BodyKind::Failed(_) | BodyKind::Other(_) => None,
+            BodyKind::Single(..) => match std::mem::take(&mut self.0) {
+                BodyKind::Single(bytes, trailers) => Some((bytes, trailers)),
                 _ => None,
             },
         }
@@ -101,16 +101,16 @@ impl http_body::Body for Body {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
         match &mut self.0 {
-            Kind::Empty => Poll::Ready(None),
-            Kind::Whole(bytes, _) if !bytes.is_empty() => {
+            BodyKind::Empty => Poll::Ready(None),
+            BodyKind::Single(bytes, _) if !bytes.is_empty() => {
                 Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes)))))
             }
-            Kind::Whole(_, trailers) => {
+            BodyKind::Single(_, trailers) => {
                 let fields = std::mem::take(trailers).into_fields();
-                self.0 = Kind::Empty;
+                self.0 = BodyKind::Empty;
                 Poll::Ready(fields.map(|fields| Ok(Frame::trailers(fields))))
             }
-            Kind::Received(body) => {
+            BodyKind::Received(body) => {
                 let frame = ready!(Pin::new(&mut *body).poll_frame(cx));
                 let frame = frame.map(|frame| frame.map_err(to_tonic));
                 if let Some(Ok(frame)) = &frame
@@ -119,41 +119,41 @@ impl http_body::Body for Body {
                 {
                     let mut rest = piece.clone();
                     let prefix = rest.split_to(PREFIX_LEN);
-                    self.0 = Kind::Begun(rest, std::mem::take(body));
+                    self.0 = BodyKind::Split(rest, std::mem::take(body));
                     return Poll::Ready(Some(Ok(Frame::data(prefix))));
                 }
                 Poll::Ready(frame)
             }
-            Kind::Begun(rest, body) => {
+            BodyKind::Split(rest, body) => {
                 let frame = Frame::data(std::mem::take(rest));
-                self.0 = Kind::Received(std::mem::take(body));
+                self.0 = BodyKind::Received(std::mem::take(body));
                 Poll::Ready(Some(Ok(frame)))
             }
-            Kind::Failed(_) => match std::mem::take(&mut self.0) {
-                Kind::Failed(status) => Poll::Ready(Some(Err(*status))),
+            BodyKind::Failed(_) => match std::mem::take(&mut self.0) {
+                BodyKind::Failed(status) => Poll::Ready(Some(Err(*status))),
                 _ => Poll::Ready(None),
             },
-            Kind::Other(body) => Pin::new(body).poll_frame(cx),
+            BodyKind::Other(body) => Pin::new(body).poll_frame(cx),
         }
     }
 
     fn is_end_stream(&self) -> bool {
         match &self.0 {
-            Kind::Empty => true,
-            Kind::Whole(bytes, trailers) => bytes.is_empty() && matches!(trailers, Trailers::None),
-            Kind::Received(body) => body.is_end_stream(),
-            Kind::Begun(..) | Kind::Failed(_) => false,
-            Kind::Other(body) => body.is_end_stream(),
+            BodyKind::Empty => true,
+            BodyKind::Single(bytes, trailers) => bytes.is_empty() && matches!(trailers, Trailers::None),
+            BodyKind::Received(body) => body.is_end_stream(),
+            BodyKind::Split(..) | BodyKind::Failed(_) => false,
+            BodyKind::Other(body) => body.is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
-            Kind::Empty => SizeHint::with_exact(0),
-            Kind::Whole(bytes, _) => SizeHint::with_exact(bytes.len() as u64),
-            Kind::Received(body) => body.size_hint(),
-            Kind::Begun(..) | Kind::Failed(_) => SizeHint::default(),
-            Kind::Other(body) => body.size_hint(),
+            BodyKind::Empty => SizeHint::with_exact(0),
+            BodyKind::Single(bytes, _) => SizeHint::with_exact(bytes.len() as u64),
+            BodyKind::Received(body) => body.size_hint(),
+            BodyKind::Split(..) | BodyKind::Failed(_) => SizeHint::default(),
+            BodyKind::Other(body) => body.size_hint(),
         }
     }
 }
@@ -161,7 +161,7 @@ impl http_body::Body for Body {
 impl From<Body> for tonic::body::Body {
     fn from(body: Body) -> Self {
         match body.0 {
-            Kind::Other(body) => body,
+            BodyKind::Other(body) => body,
             kind => Self::new(Body(kind)),
         }
     }
@@ -169,13 +169,13 @@ impl From<Body> for tonic::body::Body {
 
 pin_project! {
     /// A body with pieces converted to [`Bytes`].
-    struct Copied<B> {
+    struct IntoBytesBody<B> {
         #[pin]
         body: B,
     }
 }
 
-impl<B: http_body::Body> http_body::Body for Copied<B> {
+impl<B: http_body::Body> http_body::Body for IntoBytesBody<B> {
     type Data = Bytes;
     type Error = B::Error;
 
@@ -204,13 +204,13 @@ impl OutgoingBody for Body {
     }
 
     fn take_complete(&mut self) -> Option<(Bytes, Trailers)> {
-        self.take_whole()
+        self.take_single()
     }
 }
 
 impl From<RawBody> for Body {
     fn from(body: RawBody) -> Self {
-        Self(Kind::Received(body))
+        Self(BodyKind::Received(body))
     }
 }
 
@@ -238,7 +238,7 @@ pub(crate) fn take_as<T: 'static, V: 'static>(value: V) -> Result<T, V> {
     {
         return Ok(value);
     }
-    value.map_or_else(|| unreachable!("it is of one type or the other"), Err)
+    value.map_or_else(|| unreachable!("one of the two types"), Err)
 }
 
 /// Converts the engine's status to the application's.
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn the_prefix_of_a_large_message_comes_by_itself() {
+    fn prefix_of_large_message_is_its_own_frame() {
         check(&[0], &[5]);
         check(&[LARGE_LEN_MIN - 1], &[LARGE_LEN_MIN + 4]);
         check(&[LARGE_LEN_MIN], &[5, LARGE_LEN_MIN]);

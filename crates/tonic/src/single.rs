@@ -34,8 +34,8 @@ thread_local! {
 }
 
 /// Sets the value without the initialisation check of `LocalKey::set`.
-fn put<T>(place: &'static LocalKey<Cell<Option<T>>>, value: T) {
-    place.with(|place| place.set(Some(value)));
+fn set<T>(slot: &'static LocalKey<Cell<Option<T>>>, value: T) {
+    slot.with(|slot| slot.set(Some(value)));
 }
 
 /// Encodes `message` with its prefix.
@@ -47,17 +47,17 @@ where
     E: Encoder<Error = Status> + 'static,
     E::Item: 'static,
 {
-    let missing = || Status::internal("a message was encoded to nothing");
+    let missing = || Status::internal("encoding a message produced nothing");
     let make = || Box::pin(EncodeBody::new_client(EncodeNext, Next, None, Some(usize::MAX)));
     let mut encoders = ENCODERS.take().unwrap_or_else(make);
-    put(&TO_ENCODE, Box::new(Encoding { encoder, message: Some(message) }));
+    set(&TO_ENCODE, Box::new(Encoding { encoder, message: Some(message) }));
     let Poll::Ready(Some(frame)) = encoders.as_mut().poll_frame(&mut Context::from_waker(Waker::noop()))
     else {
         return Err(missing());
     };
     let wire = frame?.into_data().map_err(|_| missing())?;
     if wire.len() <= SMALL_LEN_MAX {
-        put(&ENCODERS, encoders);
+        set(&ENCODERS, encoders);
     }
     let (len, limit) = (wire.len().saturating_sub(PREFIX_LEN), size_max.unwrap_or(usize::MAX));
     if len > limit {
@@ -153,7 +153,7 @@ where
     };
     // A new decoder takes over a large message's buffer instead of copying it.
     let mut decoders = is_small.then(|| DECODERS.take()).flatten().unwrap_or_else(make);
-    put(&TO_DECODE, (wire, Box::new(Decoding { decoder, message: None })));
+    set(&TO_DECODE, (wire, Box::new(Decoding { decoder, message: None })));
     let mut cx = Context::from_waker(Waker::noop());
     let polled = tokio_stream::Stream::poll_next(Pin::new(&mut *decoders), &mut cx);
     let job = DECODED.take();
@@ -165,7 +165,7 @@ where
         return Err(Status::new(Code::Internal, "Missing message."));
     };
     if is_small {
-        put(&DECODERS, decoders);
+        set(&DECODERS, decoders);
     }
     Ok(message)
 }
@@ -204,7 +204,7 @@ impl Decoder for DecodeNext {
     fn decode(&mut self, from: &mut DecodeBuf<'_>) -> Result<Option<()>, Status> {
         if let Some(mut job) = DECODED.take() {
             job.decode(from)?;
-            put(&DECODED, job);
+            set(&DECODED, job);
         }
         // The next message belongs to another call.
         from.advance(from.remaining());
@@ -226,7 +226,7 @@ impl http_body::Body for Pieces {
     #[inline]
     fn poll_frame(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
         let Some((wire, job)) = TO_DECODE.take() else { return Poll::Pending };
-        put(&DECODED, job);
+        set(&DECODED, job);
         Poll::Ready(Some(Ok(Frame::data(wire))))
     }
 }
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn each_message_is_itself_whatever_the_ones_before_were() {
+    fn messages_do_not_affect_each_other() {
         let (large, larger) = ("a".repeat(20_000), "b".repeat(5 << 20));
         for text in ["one", "", &large, "two", &larger, "three"] {
             assert_eq!(encode(Texts, text.to_owned(), None).unwrap(), wire(&format!("<{text}")));
@@ -292,19 +292,25 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_limited() {
+    fn message_size_is_limited() {
         assert!(encode(Texts, "1234".to_owned(), Some(5)).is_ok());
         let status = encode(Texts, "1234".to_owned(), Some(4)).unwrap_err();
-        let told = "message length too large: found 5 bytes, the limit is: 4 bytes";
-        assert_eq!((status.code(), status.message()), (Code::OutOfRange, &*format!("Error, encoded {told}")));
+        let expected = "message length too large: found 5 bytes, the limit is: 4 bytes";
+        assert_eq!(
+            (status.code(), status.message()),
+            (Code::OutOfRange, &*format!("Error, encoded {expected}"))
+        );
         let status = decode(Texts, wire("12345"), Some(4)).unwrap_err();
-        assert_eq!((status.code(), status.message()), (Code::OutOfRange, &*format!("Error, decoded {told}")));
+        assert_eq!(
+            (status.code(), status.message()),
+            (Code::OutOfRange, &*format!("Error, decoded {expected}"))
+        );
         assert!(decode(Texts, wire(&"a".repeat(4 << 20)), None).is_ok());
         assert!(decode(Texts, wire(&"a".repeat((4 << 20) + 1)), None).is_err());
     }
 
     #[test]
-    fn a_codec_that_panics_leaves_nothing_behind() {
+    fn panicking_codec_leaves_no_state() {
         struct Panics;
 
         impl Encoder for Panics {

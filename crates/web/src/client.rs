@@ -32,7 +32,7 @@ pub use protocol::Protocol;
 pub use responses::Responses;
 pub use transport::Transport;
 
-const NO_RESPONSE: &str = "no answer had come";
+const NO_RESPONSE: &str = "no response arrived in time";
 
 /// The sides of a call that stream messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -106,7 +106,7 @@ impl Client {
         S: Stream<Item = Result<Bytes, Status>> + Send + 'static,
     {
         if streams == Streams::Both && matches!(self.config.transport, Transport::Http1(_)) {
-            let why = "a bidirectional call needs HTTP/2, and this client is set up for HTTP/1.1";
+            let why = "a bidirectional call needs HTTP/2, but this client uses HTTP/1.1";
             return Err(Status::local(Code::Unimplemented, why));
         }
         let call = OutgoingCall::new(&self.config, method, metadata, options)?;

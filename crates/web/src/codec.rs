@@ -65,7 +65,7 @@ impl Codec {
     ) -> Result<Bytes, Status> {
         let mut wire = Vec::with_capacity(message.len());
         let refused = |problem: &dyn std::fmt::Display, is_too_long| {
-            let why = format!("the request is no {}: {problem}", message_type.full_name());
+            let why = format!("the request is not a valid {}: {problem}", message_type.full_name());
             if is_too_long {
                 Status::new(Code::ResourceExhausted, format!("{why}: {SIZE_OPTION}"))
             } else {
@@ -109,7 +109,7 @@ impl Codec {
                 _ => Code::Internal,
             };
             let (name, codec) = (message_type.full_name(), self.name());
-            Status::new(code, format!("the answer, {name}, can't be written as {codec}: {error}"))
+            Status::new(code, format!("failed to write the response, {name}, as {codec}: {error}"))
         })?;
         Ok(compact(message))
     }

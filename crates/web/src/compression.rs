@@ -50,7 +50,7 @@ pub fn decompress(encoding: Encoding, message: Bytes, size_max: usize) -> Result
 }
 
 /// The option that limits received messages, for errors.
-pub(crate) const SIZE_OPTION: &str = "the receiver's max_decoding_message_size";
+pub(crate) const SIZE_OPTION: &str = "see the receiver's max_decoding_message_size";
 
 pub(crate) fn too_large(size: usize, size_max: usize) -> Status {
     let why = format!("received message larger than max ({size} vs. {size_max}): {SIZE_OPTION}");

@@ -62,5 +62,5 @@ impl Deadline {
 
 #[cold]
 pub(crate) fn deadline_exceeded(what: &str) -> Status {
-    Status::local(Code::DeadlineExceeded, format!("the deadline of the call has passed: {what}"))
+    Status::local(Code::DeadlineExceeded, format!("deadline exceeded: {what}"))
 }

@@ -22,8 +22,7 @@ pub const END_SIZE_MAX: usize = 1 << 20;
 /// RESOURCE_EXHAUSTED if the payload exceeds the range of the length prefix.
 pub fn put(flags: u8, payload: &[u8], out: &mut Vec<u8>) -> Result<(), Status> {
     let Ok(len) = u32::try_from(payload.len()) else {
-        let why =
-            format!("a message of {} bytes cannot be sent: its prefix ends at 4294967295", payload.len());
+        let why = format!("message of {} bytes exceeds the maximum of 4294967295", payload.len());
         return Err(Status::new(Code::ResourceExhausted, why));
     };
     out.reserve(PREFIX_LEN + payload.len());
@@ -227,7 +226,7 @@ impl EnvelopeReader {
             return Err(internal(format!("received an envelope with the unexpected flags {flags}")));
         }
         if flags & COMPRESSED != 0 && !self.encoding.compresses() {
-            return Err(internal("received a compressed message, in a stream that has no compression"));
+            return Err(internal("received a compressed message in a stream without compression"));
         }
         Ok(flags & self.end_flag != 0)
     }
@@ -412,21 +411,22 @@ mod tests {
             assert_eq!(again.unwrap_err().code(), code);
         };
         let identity = Encoding::Identity;
-        let large = "received message larger than max (4 vs. 3): the receiver's max_decoding_message_size";
+        let large =
+            "received message larger than max (4 vs. 3): see the receiver's max_decoding_message_size";
         check(END, identity, b"\0\0\0\0\x04", Code::ResourceExhausted, large);
-        let huge =
-            "received message larger than max (4294967295 vs. 3): the receiver's max_decoding_message_size";
+        let huge = "received message larger than max (4294967295 vs. 3): see the receiver's max_decoding_message_size";
         check(END, identity, b"\0\xff\xff\xff\xff", Code::ResourceExhausted, huge);
         let flags = "received an envelope with the unexpected flags 4";
         check(END, identity, b"\x04\0\0\0\0", Code::Internal, flags);
         let flags = "received an envelope with the unexpected flags 2";
         check(0, identity, b"\x02\0\0\0\0", Code::Internal, flags);
-        let compressed = "received a compressed message, in a stream that has no compression";
+        let compressed = "received a compressed message in a stream without compression";
         check(END, identity, b"\x01\0\0\0\0", Code::Internal, compressed);
         check(END, identity, b"\x03\0\0\0\0", Code::Internal, compressed);
         let trailing = "bytes follow the end of the stream";
         check(END, identity, b"\x02\0\0\0\0\0", Code::Internal, trailing);
-        let large = "received message larger than max (1048577 vs. 1048576): the receiver's max_decoding_message_size";
+        let large = "received message larger than max (1048577 vs. 1048576): see the receiver's \
+                     max_decoding_message_size";
         check(END, identity, b"\x02\x00\x10\x00\x01", Code::ResourceExhausted, large);
         let mut bomb = Vec::new();
         Encoding::Gzip.compress(&[0; 1000], &mut bomb);
@@ -455,9 +455,9 @@ mod tests {
             }
             let mut cuts: Vec<usize> = (0..4).map(|_| seeded.below(wire.len() + 1)).collect();
             cuts.sort_unstable();
-            let whole = read(&mut EnvelopeReader::new(END, Encoding::Gzip, 100), &wire, &[]);
+            let uncut = read(&mut EnvelopeReader::new(END, Encoding::Gzip, 100), &wire, &[]);
             let cut = read(&mut EnvelopeReader::new(END, Encoding::Gzip, 100), &wire, &cuts);
-            assert_eq!(whole.map_err(|status| status.code()), cut.map_err(|status| status.code()));
+            assert_eq!(uncut.map_err(|status| status.code()), cut.map_err(|status| status.code()));
         }
     }
 }

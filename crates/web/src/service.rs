@@ -287,7 +287,7 @@ impl Shared {
     ///
     /// # Errors
     /// The request, if it is neither.
-    #[expect(clippy::result_large_err, reason = "what is no call goes on its way: it is no error")]
+    #[expect(clippy::result_large_err, reason = "the `Err` is a request that is not a call")]
     fn try_respond(&self, request: Request<Body>) -> Result<ResponseFuture, Request<Body>> {
         match self.classify(&head_of(&request)) {
             RequestKind::GrpcWeb(method) => {
@@ -351,7 +351,7 @@ impl Shared {
         request: Request<Body>,
     ) -> ResponseFuture {
         if request.version() != Version::HTTP_2 {
-            let why = "gRPC is for HTTP/2: by this version of HTTP there are Connect, gRPC-Web and JSON";
+            let why = "gRPC needs HTTP/2; use Connect, gRPC-Web or JSON with this HTTP version";
             let status = StatusCode::HTTP_VERSION_NOT_SUPPORTED;
             let response = pages::error(status, Code::Unimplemented, why, request.headers());
             return ResponseFuture::ready(response);

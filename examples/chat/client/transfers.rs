@@ -42,7 +42,7 @@ pub(crate) async fn upload(
     path: &Path,
     progress: impl Fn(u64, u64),
 ) -> Result<proto::File, String> {
-    let named = |error: io::Error| format!("cannot read {}: {error}", path.display());
+    let named = |error: io::Error| format!("failed to read {}: {error}", path.display());
     let name = path.file_name().and_then(|name| name.to_str());
     let name = name.ok_or_else(|| format!("{} has no name that can be sent", path.display()))?;
     let mut file = File::open(path).await.map_err(named)?;

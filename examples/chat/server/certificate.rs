@@ -89,5 +89,5 @@ fn write(path: &Path, text: &str, mode: u32) -> Result<(), String> {
         _ => OpenOptions::new().write(true).create_new(true).mode(mode).open(path),
     };
     let written = written.and_then(|mut file| file.write_all(text.as_bytes()));
-    written.map_err(|error| format!("cannot write {}: {error}", path.display()))
+    written.map_err(|error| format!("failed to write {}: {error}", path.display()))
 }

@@ -80,7 +80,7 @@ pub(crate) struct Store {
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum OpenError {
-    #[error("cannot write {}: {error}; name another folder with --data", path.display())]
+    #[error("failed to write {}: {error}; name another folder with --data", path.display())]
     Folder { path: PathBuf, error: std::io::Error },
     #[error("cannot open the database {}: {error}", path.display())]
     Database { path: PathBuf, error: rusqlite::Error },

@@ -17,7 +17,7 @@ impl RunningServer {
             .spawn()
             .expect("the server starts");
         let mut line = String::new();
-        let stdout = child.stdout.as_mut().expect("it is piped");
+        let stdout = child.stdout.as_mut().expect("stderr is piped");
         BufReader::new(stdout).read_line(&mut line).expect("the server says where it listens");
         let address = line.trim_end().strip_prefix("listening on ").expect("the line says so").to_owned();
         RunningServer { child, address }

@@ -107,6 +107,6 @@ async fn custom_caller_mocks_a_channel() {
     let request = Request::new(HelloRequest::default());
     let streamed = Unary.server_streaming::<_, HelloReply>(method, request, &options).await;
     let status = streamed.expect_err("it has none");
-    let message = "this caller has no server-streaming calls";
+    let message = "this caller does not support server-streaming calls";
     assert_eq!((status.code(), status.message()), (Code::Unimplemented, message));
 }

@@ -6,8 +6,8 @@ use tonic::{Request, Response, Status};
 
 use crate::proto::echo_server::{Echo, EchoServer};
 use crate::proto::{Person, Strings};
+use crate::stack_settings::{CONNECTION_WINDOW, FRAME_SIZE_MAX, MESSAGE_SIZE_MAX, STREAM_WINDOW};
 use crate::times::{self, Times};
-use crate::told::{CONNECTION_WINDOW, FRAME_SIZE_MAX, MESSAGE_SIZE_MAX, STREAM_WINDOW};
 
 pub fn router() -> Router {
     let service = EchoServer::new(Echoing)

@@ -10,8 +10,8 @@ use http::{HeaderValue, StatusCode};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::stack_settings::BODY_SIZE_MAX;
 use crate::times::{self, Times};
-use crate::told::BODY_SIZE_MAX;
 
 #[derive(Serialize, Deserialize)]
 struct Strings {
@@ -41,30 +41,30 @@ pub fn router() -> Router {
         .layer(DefaultBodyLimit::max(BODY_SIZE_MAX))
 }
 
-async fn echo<T: DeserializeOwned + Serialize>(asked: Asked<T>) -> Answer<T> {
-    match asked {
-        Asked::Plain(Json(body)) => Answer::Plain(Json(body)),
-        Asked::Timed(body, mut times) => {
+async fn echo<T: DeserializeOwned + Serialize>(request: JsonRequest<T>) -> JsonResponse<T> {
+    match request {
+        JsonRequest::Plain(Json(body)) => JsonResponse::Plain(Json(body)),
+        JsonRequest::Timed(body, mut times) => {
             times.decoded = Some(times::now());
             // A real handler's work goes here.
             times.handled = Some(times::now());
-            Answer::Timed(body, times)
+            JsonResponse::Timed(body, times)
         }
     }
 }
 
 /// A request extracted by `Json`, or step by step to record the times in between.
-enum Asked<T> {
+enum JsonRequest<T> {
     Plain(Json<T>),
     Timed(T, Times),
 }
 
-enum Answer<T> {
+enum JsonResponse<T> {
     Plain(Json<T>),
     Timed(T, Times),
 }
 
-impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Asked<T> {
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonRequest<T> {
     type Rejection = Response;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Response> {
@@ -82,7 +82,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Asked<T> {
     }
 }
 
-impl<T: Serialize> IntoResponse for Answer<T> {
+impl<T: Serialize> IntoResponse for JsonResponse<T> {
     fn into_response(self) -> Response {
         let (body, mut times) = match self {
             Self::Plain(json) => return json.into_response(),

@@ -14,7 +14,7 @@ use tonic::transport::server::TcpIncoming;
 
 use crate::address::Address;
 use crate::listener::Listener;
-use crate::told::TCP_NODELAY;
+use crate::stack_settings::TCP_NODELAY;
 use crate::{grpc, json};
 
 #[derive(Args)]
@@ -33,7 +33,7 @@ pub struct ServeArgs {
 }
 
 pub fn run(args: &ServeArgs) -> Result<(), String> {
-    let runtime = runtime(args.threads).map_err(|error| format!("cannot start threads: {error}"))?;
+    let runtime = runtime(args.threads).map_err(|error| format!("failed to start threads: {error}"))?;
     let served = runtime.block_on(serve(&args.listen, &args.json));
     // Calls can last as long as their clients like; they are aborted here.
     runtime.shutdown_background();
@@ -42,7 +42,7 @@ pub fn run(args: &ServeArgs) -> Result<(), String> {
 
 /// Builds the runtime. A single thread runs everything itself, without hand-over between threads.
 fn runtime(threads: Option<NonZeroUsize>) -> io::Result<Runtime> {
-    let mut builder = match threads.map_or_else(threads_unasked, NonZeroUsize::get) {
+    let mut builder = match threads.map_or_else(default_threads, NonZeroUsize::get) {
         1 => Builder::new_current_thread(),
         threads => {
             let mut builder = Builder::new_multi_thread();
@@ -54,7 +54,7 @@ fn runtime(threads: Option<NonZeroUsize>) -> io::Result<Runtime> {
 }
 
 /// One thread per CPU that this process may use.
-pub fn threads_unasked() -> usize {
+pub fn default_threads() -> usize {
     std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
 }
 
@@ -66,10 +66,10 @@ async fn serve(addresses: &[Address], json: &str) -> Result<(), String> {
     let mut listeners = Vec::new();
     for address in addresses {
         let bound = Listener::bind(address).await;
-        listeners.push(bound.map_err(|error| format!("cannot listen on {address}: {error}"))?);
+        listeners.push(bound.map_err(|error| format!("failed to listen on {address}: {error}"))?);
     }
-    let json = TcpListener::bind(json).await.map_err(|error| format!("cannot listen on {json}: {error}"))?;
-    announce(&listeners, &json).map_err(|error| format!("cannot write to stdout: {error}"))?;
+    let json = TcpListener::bind(json).await.map_err(|error| format!("failed to listen on {json}: {error}"))?;
+    announce(&listeners, &json).map_err(|error| format!("failed to write to stdout: {error}"))?;
 
     let mut serving = JoinSet::new();
     // Kept until the end, because dropping one removes its file.
@@ -78,12 +78,12 @@ async fn serve(addresses: &[Address], json: &str) -> Result<(), String> {
         match listener {
             Listener::Tcp { listener, .. } => {
                 let incoming = TcpIncoming::from(listener).with_nodelay(Some(TCP_NODELAY));
-                serving.spawn(async { said(grpc::router().serve_with_incoming(incoming).await) });
+                serving.spawn(async { describe_end(grpc::router().serve_with_incoming(incoming).await) });
             }
             Listener::Unix { listener, file, .. } => {
                 files.push(file);
                 let incoming = UnixListenerStream::new(listener);
-                serving.spawn(async { said(grpc::router().serve_with_incoming(incoming).await) });
+                serving.spawn(async { describe_end(grpc::router().serve_with_incoming(incoming).await) });
             }
         }
     }
@@ -91,7 +91,7 @@ async fn serve(addresses: &[Address], json: &str) -> Result<(), String> {
         // If the connection is already closed, the next read fails.
         let _ = stream.set_nodelay(TCP_NODELAY);
     });
-    serving.spawn(async { said(axum::serve(json, json::router()).await) });
+    serving.spawn(async { describe_end(axum::serve(json, json::router()).await) });
     tokio::select! {
         _ = terminate.recv() => Ok(()),
         _ = interrupt.recv() => Ok(()),
@@ -100,7 +100,7 @@ async fn serve(addresses: &[Address], json: &str) -> Result<(), String> {
 }
 
 /// Describes why serving ended on its own.
-fn said<E: std::fmt::Display>(ended: Result<(), E>) -> String {
+fn describe_end<E: std::fmt::Display>(ended: Result<(), E>) -> String {
     match ended {
         Ok(()) => "serving ended".to_owned(),
         Err(error) => format!("serving ended: {error}"),

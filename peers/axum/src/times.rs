@@ -24,12 +24,12 @@ pub fn now() -> i64 {
 impl fmt::Display for Times {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { received, decoded, handled, encoded } = self;
-        let words =
+        let parts =
             [("received", received), ("decoded", decoded), ("handled", handled), ("encoded", encoded)];
         let mut gap = "";
-        for (word, moment) in words {
+        for (part, moment) in parts {
             if let Some(ns) = moment {
-                write!(f, "{gap}{word}={ns}")?;
+                write!(f, "{gap}{part}={ns}")?;
                 gap = " ";
             }
         }
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn moments_that_were_seen_stand_in_their_order() {
+    fn recorded_times_are_in_order() {
         let times = Times { handled: Some(3), decoded: Some(-2), ..Times::default() };
         assert_eq!(times.to_string(), "decoded=-2 handled=3");
         let times = Times { received: Some(1), encoded: Some(4), ..times };

@@ -22,8 +22,8 @@ constexpr double kDurationNsMax = 366 * 24 * 3600e9;
 }  // namespace
 
 std::optional<std::string> Flags::Next() {
-  if (position_ == words_.size()) return std::nullopt;
-  return words_[position_++];
+  if (position_ == args_.size()) return std::nullopt;
+  return args_[position_++];
 }
 
 std::string Flags::Value(const std::string& flag) {

@@ -6,19 +6,19 @@
 #include <string_view>
 #include <vector>
 
-// Iterates over the words of a command line.
+// Iterates over the arguments of a command line.
 class Flags {
  public:
-  explicit Flags(std::vector<std::string> words) : words_(std::move(words)) {}
+  explicit Flags(std::vector<std::string> args) : args_(std::move(args)) {}
 
-  // Returns the next word, if any.
+  // Returns the next argument, if any.
   std::optional<std::string> Next();
 
-  // Returns the word after `flag`; throws Misuse if there is none.
+  // Returns the argument after `flag`; throws Misuse if there is none.
   std::string Value(const std::string& flag);
 
  private:
-  std::vector<std::string> words_;
+  std::vector<std::string> args_;
   size_t position_ = 0;
 };
 

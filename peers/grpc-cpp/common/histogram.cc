@@ -15,15 +15,15 @@ constexpr uint64_t kHalf = uint64_t{1} << kHalfBits;
 
 // The first power of two has a whole set of steps, each further one half a set. Example: 3000 = 0b101110111000: bucket
 // 53 - 52 = 1, step 3000 >> 1 = 1500, place (1 + 1) * 1024 + 1500 - 1024 = 2524.
-size_t Place(uint64_t value) {
+size_t IndexOf(uint64_t value) {
   const int bucket = 63 - kHalfBits - __builtin_clzll(value | (2 * kHalf - 1));
   return ((static_cast<size_t>(bucket) + 1) << kHalfBits) + (value >> bucket) - kHalf;
 }
 
-uint64_t LargestAt(size_t place) {
-  if (place < 2 * kHalf) return place;
-  const size_t bucket = (place >> kHalfBits) - 1;
-  return ((place % kHalf + kHalf + 1) << bucket) - 1;
+uint64_t LargestAt(size_t index) {
+  if (index < 2 * kHalf) return index;
+  const size_t bucket = (index >> kHalfBits) - 1;
+  return ((index % kHalf + kHalf + 1) << bucket) - 1;
 }
 
 void AppendBigEndian(std::string& bytes, uint64_t number, int size) {
@@ -41,27 +41,27 @@ std::string Base64(const std::string& bytes) {
   constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   std::string text;
   for (size_t at = 0; at < bytes.size(); at += 3) {
-    const size_t given = std::min<size_t>(3, bytes.size() - at);
+    const size_t group_len = std::min<size_t>(3, bytes.size() - at);
     uint32_t group = 0;
-    for (size_t i = 0; i < 3; ++i) group = group << 8 | (i < given ? static_cast<uint8_t>(bytes[at + i]) : 0);
-    for (size_t i = 0; i < 4; ++i) text.push_back(i <= given ? kDigits[group >> (18 - 6 * i) & 63] : '=');
+    for (size_t i = 0; i < 3; ++i) group = group << 8 | (i < group_len ? static_cast<uint8_t>(bytes[at + i]) : 0);
+    for (size_t i = 0; i < 4; ++i) text.push_back(i <= group_len ? kDigits[group >> (18 - 6 * i) & 63] : '=');
   }
   return text;
 }
 
 }  // namespace
 
-Histogram::Histogram() : counts_(Place(kHighest) / kHalf * kHalf + kHalf) {}
+Histogram::Histogram() : counts_(IndexOf(kHighest) / kHalf * kHalf + kHalf) {}
 
 void Histogram::Record(uint64_t value, uint64_t count) {
-  const size_t place = Place(std::min(value, kHighest));
-  counts_[place] += count;
+  const size_t index = IndexOf(std::min(value, kHighest));
+  counts_[index] += count;
   count_ += count;
-  last_ = std::max(last_, place);
+  last_ = std::max(last_, index);
 }
 
 void Histogram::Add(const Histogram& other) {
-  for (size_t place = 0; place <= other.last_; ++place) counts_[place] += other.counts_[place];
+  for (size_t index = 0; index <= other.last_; ++index) counts_[index] += other.counts_[index];
   count_ += other.count_;
   last_ = std::max(last_, other.last_);
 }
@@ -72,26 +72,26 @@ void Histogram::Clear() {
 }
 
 uint64_t Histogram::AtPercentile(double percentile) const {
-  const double wanted = std::max(1.0, std::ceil(percentile / 100 * static_cast<double>(count_)));
-  uint64_t seen = 0;
-  for (size_t place = 0; place <= last_; ++place) {
-    seen += counts_[place];
-    if (static_cast<double>(seen) >= wanted) return LargestAt(place);
+  const double rank = std::max(1.0, std::ceil(percentile / 100 * static_cast<double>(count_)));
+  uint64_t cumulative = 0;
+  for (size_t index = 0; index <= last_; ++index) {
+    cumulative += counts_[index];
+    if (static_cast<double>(cumulative) >= rank) return LargestAt(index);
   }
   return 0;
 }
 
 std::string Histogram::Encoded() const {
   std::string counts;
-  for (size_t place = 0; place <= last_ && count_ > 0; ++place) {
-    if (counts_[place] > 0) {
-      AppendCount(counts, static_cast<int64_t>(counts_[place]));
+  for (size_t index = 0; index <= last_ && count_ > 0; ++index) {
+    if (counts_[index] > 0) {
+      AppendCount(counts, static_cast<int64_t>(counts_[index]));
       continue;
     }
     // A run of zeros is encoded as a negative number. Zeros after the last count are omitted, so the run ends.
-    const size_t from = place;
-    while (counts_[place + 1] == 0) ++place;
-    AppendCount(counts, -static_cast<int64_t>(place + 1 - from));
+    const size_t from = index;
+    while (counts_[index + 1] == 0) ++index;
+    AppendCount(counts, -static_cast<int64_t>(index + 1 - from));
   }
   constexpr uint32_t kCookie = 0x1c849303 | 0x10;
   constexpr uint64_t kOne = 0x3ff0000000000000;  // The double 1.0: values are in the unit that they are in.

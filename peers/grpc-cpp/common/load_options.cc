@@ -28,8 +28,8 @@ void SetDefaults(LoadOptions& options, std::optional<uint64_t> warmup_ns) {
 LoadOptions ParseLoad(Flags flags, const LoadFlags& known) {
   LoadOptions options;
   std::optional<uint64_t> warmup_ns;
-  while (const auto word = flags.Next()) {
-    const std::string& flag = *word;
+  while (const auto arg = flags.Next()) {
+    const std::string& flag = *arg;
     const auto number = [&](uint64_t min, uint64_t max) { return ParseNumber(flag, flags.Value(flag), min, max); };
     const auto duration = [&] { return ParseDuration(flag, flags.Value(flag)); };
     const auto choice = [&](const auto& choices) { return ParseChoice(flag, flags.Value(flag), choices); };
@@ -60,7 +60,7 @@ LoadOptions ParseLoad(Flags flags, const LoadFlags& known) {
     } else if (flag == "-O") {
       options.json = choice(std::vector<std::string_view>{"text", "json"}) == 1;
     } else if (flag.empty() || flag[0] == '-' || !options.target.empty()) {
-      throw Misuse("`" + flag + "` is not understood by load");
+      throw Misuse("unknown flag `" + flag + "` of load");
     } else {
       options.target = flag;
     }

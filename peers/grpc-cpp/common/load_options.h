@@ -39,7 +39,7 @@ struct LoadOptions {
 
   // Returns whether the measured time ends with the last response after `duration_ns`: see "client-stream" in
   // peers/README.md.
-  bool EndsWithAnswers() const { return call == CallType::kClientStream && duration_ns; }
+  bool EndsWithResponses() const { return call == CallType::kClientStream && duration_ns; }
 };
 
 // Flags of `load` that not every stack supports.

@@ -18,14 +18,14 @@ CpuTime CpuOfThisProcess() {
 }  // namespace
 
 void Measuring::Begin() {
-  begun_ = true;
+  has_started_ = true;
   Announce("measuring");
   before_ = CpuOfThisProcess();
 }
 
 void Measuring::End() {
   if (has_ended_) return;
-  if (!begun_) Begin();
+  if (!has_started_) Begin();
   const CpuTime after = CpuOfThisProcess();
   cpu_ = {after.user_ns - before_.user_ns, after.system_ns - before_.system_ns};
   has_ended_ = true;

@@ -13,7 +13,7 @@ class Measuring {
   // Has an effect only once.
   void End();
 
-  bool begun() const { return begun_; }
+  bool has_started() const { return has_started_; }
   // CPU time from start to end.
   CpuTime cpu() const { return cpu_; }
 
@@ -21,7 +21,7 @@ class Measuring {
   void Announce(const char* line) const;
 
   const bool announces_;
-  bool begun_ = false;
+  bool has_started_ = false;
   bool has_ended_ = false;
   CpuTime before_{};
   CpuTime cpu_{};
@@ -31,7 +31,7 @@ class Measuring {
 // peers/README.md.
 template <class DriveOnce>
 LoadResult WithWarmUp(const LoadOptions& options, const DriveOnce& drive) {
-  if (!options.EndsWithAnswers() || options.warmup_ns == 0) return drive(options);
+  if (!options.EndsWithResponses() || options.warmup_ns == 0) return drive(options);
   LoadOptions measured = options;
   measured.warmup_ns = 0;
   LoadOptions warm_up = measured;

@@ -15,12 +15,12 @@ namespace {
 }  // namespace
 
 void RunProgram(int argc, char** argv, std::string_view commands, Command run) {
-  std::vector<std::string> words(argv + 1, argv + argc);
+  std::vector<std::string> args(argv + 1, argv + argc);
   try {
-    if (words.empty()) throw Misuse("a command is wanted: " + std::string(commands));
-    const std::string command = words.front();
-    words.erase(words.begin());
-    Exit(run(command, Flags(std::move(words))));
+    if (args.empty()) throw Misuse("a command is wanted: " + std::string(commands));
+    const std::string command = args.front();
+    args.erase(args.begin());
+    Exit(run(command, Flags(std::move(args))));
   } catch (const Misuse& misuse) {
     std::fprintf(stderr, "error: %s\n", misuse.what());
     Exit(2);

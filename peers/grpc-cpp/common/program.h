@@ -9,7 +9,7 @@
 // Runs a command and returns the exit code. Throws Misuse for an invalid command line.
 using Command = int (*)(const std::string& command, Flags flags);
 
-// Runs the command line, whose first word is one of `commands`, and ends the process. Misuse exits with 2 and other
+// Runs the command line, whose first argument is one of `commands`, and ends the process. Misuse exits with 2 and other
 // failures with 1, each with a line on stderr. Runs no destructors: they would wait for threads, and the kernel cleans
 // up.
 [[noreturn]] void RunProgram(int argc, char** argv, std::string_view commands, Command run);

@@ -8,9 +8,9 @@ constexpr int kDataLoss = 15;
 
 }  // namespace
 
-void Run::Fail(int code, const std::string& message, bool was_given_up) {
+void Run::Fail(int code, const std::string& message, bool timed_out) {
   const uint64_t now_ns = NowNs();
-  if (!IsMeasured(now_ns) && !(was_given_up && now_ns >= from_ns_)) return;
+  if (!IsMeasured(now_ns) && !(timed_out && now_ns >= from_ns_)) return;
   const int counted = code == kOk ? kDataLoss : code;
   recorder.Error(counted);
   if (!first_failure_.empty()) return;

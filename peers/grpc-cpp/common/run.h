@@ -25,20 +25,20 @@ class Run {
       : base_(base),
         from_ns_(options.warmup_ns),
         over_ns_(options.duration_ns ? options.warmup_ns + *options.duration_ns : UINT64_MAX),
-        until_ns_(options.EndsWithAnswers() ? UINT64_MAX : over_ns_),
-        left_(options.total.value_or(UINT64_MAX)) {}
+        until_ns_(options.EndsWithResponses() ? UINT64_MAX : over_ns_),
+        remaining_(options.total.value_or(UINT64_MAX)) {}
 
   // Time since the start of the warm-up.
   uint64_t NowNs() const {
     return static_cast<uint64_t>(std::chrono::nanoseconds(RunClock::now() - base_).count());
   }
 
-  // Decides whether an operation, or a stride of `wanted` operations, may start at `now_ns`.
-  Start Begin(uint64_t now_ns, uint64_t wanted) {
+  // Decides whether an operation, or a stride of `requested` operations, may start at `now_ns`.
+  Start Begin(uint64_t now_ns, uint64_t requested) {
     if (now_ns >= over_ns_) return {0, false};
-    if (left_ != UINT64_MAX && now_ns < from_ns_) return {wanted, false};
-    const uint64_t count = wanted < left_ ? wanted : left_;
-    if (left_ != UINT64_MAX) left_ -= count;
+    if (remaining_ != UINT64_MAX && now_ns < from_ns_) return {requested, false};
+    const uint64_t count = requested < remaining_ ? requested : remaining_;
+    if (remaining_ != UINT64_MAX) remaining_ -= count;
     return {count, true};
   }
 
@@ -52,7 +52,7 @@ class Run {
   void CallEnded(uint64_t now_ns) { call_ended_ns_ = now_ns; }
 
   // Returns whether no further operation may start.
-  bool IsOver() const { return NowNs() >= over_ns_ || left_ == 0; }
+  bool IsOver() const { return NowNs() >= over_ns_ || remaining_ == 0; }
 
   // Returns whether the clock, not the last response, ends the measured time.
   bool EndsByClock() const { return until_ns_ != UINT64_MAX; }
@@ -68,7 +68,7 @@ class Run {
 
   // Counts a call that failed within the measured time, or timed out within or after it. `code` is OK if the wrong
   // response came.
-  void Fail(int code, const std::string& message, bool was_given_up);
+  void Fail(int code, const std::string& message, bool timed_out);
 
   // The measured time. In a run by number, the last counted operation ends it.
   uint64_t DurationNs() const {
@@ -93,7 +93,7 @@ class Run {
   // End of the measured time; UINT64_MAX if the last response ends it.
   const uint64_t until_ns_;
   // Operations that may still be counted; UINT64_MAX if time ends the run.
-  uint64_t left_;
+  uint64_t remaining_;
   uint64_t last_ns_ = from_ns_;
   uint64_t call_ended_ns_ = 0;
   std::string first_failure_;

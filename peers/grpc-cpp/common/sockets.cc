@@ -27,7 +27,7 @@ constexpr Table kTcp6 = {"/proc/self/net/tcp6", 3, "01", 9, 3, "01"};
 constexpr Table kUnix = {"/proc/self/net/unix", 5, "03", 6, 4, "0001"};
 
 // Returns the inodes of this process's open sockets.
-std::set<std::string> OwnSockets() {
+std::set<std::string> SocketInodes() {
   constexpr std::string_view kPrefix = "socket:[";
   std::set<std::string> inodes;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
@@ -41,19 +41,19 @@ std::set<std::string> OwnSockets() {
   return inodes;
 }
 
-std::optional<uint32_t> CountRows(const Table& table, const std::set<std::string>& own) {
+std::optional<uint32_t> CountSockets(const Table& table, const std::set<std::string>& inodes) {
   std::ifstream file(table.path);
   if (!file) return std::nullopt;
   uint32_t count = 0;
-  std::string row;
-  std::getline(file, row);
-  while (std::getline(file, row)) {
-    std::istringstream words(row);
+  std::string line;
+  std::getline(file, line);
+  while (std::getline(file, line)) {
+    std::istringstream fields(line);
     std::vector<std::string> columns;
-    for (std::string word; words >> word;) columns.push_back(word);
+    for (std::string field; fields >> field;) columns.push_back(field);
     columns.resize(std::max<size_t>(columns.size(), 10));
     const bool counts = columns[table.state] == table.established && columns[table.kind] == table.kind_wanted;
-    if (counts && own.count(columns[table.inode]) > 0) ++count;
+    if (counts && inodes.count(columns[table.inode]) > 0) ++count;
   }
   return count;
 }
@@ -63,10 +63,10 @@ std::optional<uint32_t> CountRows(const Table& table, const std::set<std::string
 std::optional<uint32_t> EstablishedSockets() {
   std::error_code error;
   if (!std::filesystem::exists("/proc/self/fd", error)) return std::nullopt;
-  const std::set<std::string> own = OwnSockets();
-  const auto tcp = CountRows(kTcp, own);
-  const auto unix_stream = CountRows(kUnix, own);
+  const std::set<std::string> inodes = SocketInodes();
+  const auto tcp = CountSockets(kTcp, inodes);
+  const auto unix_stream = CountSockets(kUnix, inodes);
   if (!tcp || !unix_stream) return std::nullopt;
   // A kernel without IPv6 has no such table.
-  return *tcp + CountRows(kTcp6, own).value_or(0) + *unix_stream;
+  return *tcp + CountSockets(kTcp6, inodes).value_or(0) + *unix_stream;
 }

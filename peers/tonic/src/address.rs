@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_is_read() {
+    fn all_address_kinds_parse() {
         check("127.0.0.1:0", Some(Address::Tcp("127.0.0.1:0".to_owned())));
         check("[::1]:50051", Some(Address::Tcp("[::1]:50051".to_owned())));
         check("unix:/tmp/a b", Some(Address::Unix("/tmp/a b".into())));

@@ -99,7 +99,7 @@ enum Format {
 }
 
 fn read(path: &PathBuf) -> Result<Vec<u8>, String> {
-    fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))
+    fs::read(path).map_err(|error| format!("failed to read {}: {error}", path.display()))
 }
 
 /// Settings of a run; times in ns.
@@ -146,7 +146,7 @@ impl CallType {
 impl Settings {
     /// Returns whether the measured time ends with the last response after `duration_ns`: see "client-stream" in
     /// `peers/README.md`.
-    fn ends_with_answers(&self) -> bool {
+    fn ends_with_responses(&self) -> bool {
         self.call == CallType::ClientStream && self.duration_ns.is_some()
     }
 }
@@ -233,13 +233,13 @@ async fn drive(settings: &Settings) -> Result<LoadResult, String> {
 async fn first_call(call: Call, client: &channel::Client, settings: &Settings) -> Result<(), String> {
     let mut client = client.clone();
     let request = worker::request(call.size, call.size);
-    let answer = async {
+    let outcome = async {
         let response = client.unary_call(request).await?;
         worker::check_size(response.get_ref(), call.size)
     };
-    let answer = tokio::time::timeout(settings.timeout, answer).await;
-    let answer = answer.unwrap_or_else(|_| Err(unanswered(settings.timeout)));
-    answer.map_err(|status| {
+    let outcome = tokio::time::timeout(settings.timeout, outcome).await;
+    let outcome = outcome.unwrap_or_else(|_| Err(unanswered(settings.timeout)));
+    outcome.map_err(|status| {
         let (target, status) = (&settings.target, described(&status));
         format!("{target}: the first call, grpc.testing.BenchmarkService/UnaryCall, ended with {status}")
     })

@@ -20,7 +20,9 @@ use tonic::transport::{Identity, Server, ServerTlsConfig};
 
 use crate::address::Address;
 use crate::proto::benchmark_service_server::BenchmarkServiceServer;
-use crate::told::{CONNECTION_WINDOW, FRAME_SIZE_MAX, MESSAGE_SIZE_MAX, STREAM_WINDOW, TCP_NODELAY};
+use crate::stack_settings::{
+    CONNECTION_WINDOW, FRAME_SIZE_MAX, MESSAGE_SIZE_MAX, STREAM_WINDOW, TCP_NODELAY,
+};
 use crate::{Failure, runtime};
 use listener::Listener;
 use service::Benchmark;
@@ -76,7 +78,7 @@ pub fn run(args: ServeArgs) -> Result<ExitCode, Failure> {
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, Failure> {
-    fs::read(path).map_err(|error| Failure::Misuse(format!("cannot read {}: {error}", path.display())))
+    fs::read(path).map_err(|error| Failure::Misuse(format!("failed to read {}: {error}", path.display())))
 }
 
 async fn serve(args: &ServeArgs, identity: Option<Identity>) -> Result<(), String> {
@@ -87,9 +89,9 @@ async fn serve(args: &ServeArgs, identity: Option<Identity>) -> Result<(), Strin
     let mut listeners = Vec::new();
     for address in &args.listen {
         let bound = Listener::bind(address).await;
-        listeners.push(bound.map_err(|error| format!("cannot listen on {address}: {error}"))?);
+        listeners.push(bound.map_err(|error| format!("failed to listen on {address}: {error}"))?);
     }
-    announce(&listeners).map_err(|error| format!("cannot write to stdout: {error}"))?;
+    announce(&listeners).map_err(|error| format!("failed to write to stdout: {error}"))?;
 
     let mut serving = JoinSet::new();
     // Kept until the end, because dropping one removes its file.

@@ -40,7 +40,7 @@ const HANDLER: &str = "unary, 64 in flight, 0 B, handler of 50 µs";
 pub(super) fn run(peers: &[BuiltPeer]) -> Result<Vec<Table>> {
     let find = |name: &str| {
         let peer = peers.iter().find(|peer| peer.name == name);
-        peer.ok_or_else(|| failed!("{} are compared: name all of them", PEERS.join(", ")))
+        peer.ok_or_else(|| failed!("{} are compared; name all of them", PEERS.join(", ")))
     };
     let start = |work: &str| {
         let pair = |(_, client, server, variant): &(&str, &str, &str, &str)| {

@@ -48,7 +48,7 @@ pub(super) fn run(_: &[BuiltPeer]) -> Result<Vec<Table>> {
         "Decoding alone, batches of {}, by where their data begin; medians of {ROUNDS}:",
         named(SHAPES[1])
     );
-    let decoding_columns = ["bytes behind a multiple of 64", "MiB/s", "columns that are not copied"];
+    let decoding_columns = ["bytes after a multiple of 64", "MiB/s", "columns that are not copied"];
     Ok(vec![
         Table::new(title("arrow-flight's benchmark, on both cores"), columns, round_trips),
         Table::new(title(of_tcp), columns, tcp),

@@ -16,7 +16,7 @@ use crate::server::Server;
 use generator::Generators;
 
 pub(super) fn run(peers: &[BuiltPeer]) -> Result<Vec<Table>> {
-    let [ours] = peers else { bail!("the server of these is ours alone") };
+    let [ours] = peers else { bail!("these need our own server") };
     let server = Server::start(|port| ours.serve(port).under(SERVER))?;
     let generators = Generators::get(&ours.program, server.port())?;
     let mut tables = cost::run(&generators)?;

@@ -42,7 +42,7 @@ const fn case(heuristic: &'static str, load: &'static str, flags: &'static str) 
 }
 
 pub(super) fn run(peers: &[BuiltPeer]) -> Result<Vec<Table>> {
-    let [ours] = peers else { bail!("this is about one stack") };
+    let [ours] = peers else { bail!("this measures one stack") };
     let ours = BuiltPeer { program: with_switches()?, ..ours.clone() };
     let rows = CASES.iter().map(|case| row(&ours, case)).collect::<Result<_>>()?;
     let title = format!(

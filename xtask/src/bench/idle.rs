@@ -38,7 +38,7 @@ pub(super) fn run(peers: &[BuiltPeer]) -> Result<Vec<Table>> {
         let lanes = Holder::open(&job.under(CLIENT))?;
         let lanes_json: Value = serde_json::from_str(&lanes.line).unwrap_or_default();
         let client_before = lanes_json["rss_bytes_before"].as_f64();
-        let client_before = client_before.ok_or_else(|| failed!("the client does not tell its memory"))?;
+        let client_before = client_before.ok_or_else(|| failed!("the client did not report its memory"))?;
         thread::sleep(SETTLE);
         let each = |bytes: f64| grouped(bytes / CONNECTIONS as f64);
         memory_rows.push(vec![

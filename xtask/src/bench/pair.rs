@@ -84,7 +84,7 @@ impl Holder {
         if let Some(stdout) = child.stdout.take() {
             BufReader::new(stdout).read_line(&mut line)?;
         }
-        ensure!(!line.is_empty(), "`{job}` did not open its connections; see {}", log::path().display());
+        ensure!(!line.is_empty(), "`{job}` did not open all connections; see {}", log::path().display());
         Ok(Self { child, line })
     }
 

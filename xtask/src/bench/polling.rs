@@ -70,7 +70,7 @@ fn p50_us(row: &Row<'_>, transport: &str) -> Result<f64> {
         Row::Stack(pair, _) if transport == "TCP" => pair.measure(WINDOW),
         Row::Stack(pair, uds) => pair.measure_at(uds, WINDOW),
     };
-    Ok(result?.p50_ns.ok_or_else(|| failed!("a lone call has no latency"))? / 1e3)
+    Ok(result?.p50_ns.ok_or_else(|| failed!("no latency of a lone call"))? / 1e3)
 }
 
 /// Median round trip between two spinning processes, in µs.

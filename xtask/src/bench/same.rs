@@ -26,7 +26,7 @@ const VERDICTS: [(&[&str], &str); 3] = [
 ];
 
 pub(super) fn run(peers: &[BuiltPeer]) -> Result<Vec<Table>> {
-    let [ours] = peers else { bail!("this is about one stack") };
+    let [ours] = peers else { bail!("this measures one stack") };
     let directory = workspace::output().join(NAME);
     let stacks = copies_as_stacks(NAME, &ours.program, "", &directory)?;
     let (mut all, mut rows, mut found) = ([0; 5], Vec::new(), Vec::new());

@@ -31,7 +31,7 @@ struct Row<'p> {
 
 pub(super) fn run(peers: &[BuiltPeer]) -> Result<Vec<Table>> {
     let Some((ours, others)) = peers.split_first().filter(|(ours, _)| ours.name == "thalweg") else {
-        bail!("thalweg is compared with the others: name it first");
+        bail!("thalweg is compared with the others; name it first");
     };
     let direct = |peer, flags: &str| {
         Ok(Row { pair: Pair::start(peer, peer, &format!("--threads 1 {flags}"))?, link: None })
@@ -58,7 +58,7 @@ pub(super) fn run(peers: &[BuiltPeer]) -> Result<Vec<Table>> {
     );
     let columns = ["call behind", "in flight", "thalweg"].map(str::to_owned).into_iter();
     let of_others = others.iter().flat_map(|peer| {
-        [peer.name.to_owned(), format!("saved beside {}", peer.name), format!("÷ {}", peer.name)]
+        [peer.name.to_owned(), format!("saved relative to {}", peer.name), format!("÷ {}", peer.name)]
     });
     let columns: Vec<String> = columns.chain(of_others).collect();
     Ok(vec![Table::new(title, columns.iter().map(String::as_str), lines)])

@@ -35,7 +35,7 @@ pub(super) fn run(peers: &[BuiltPeer]) -> Result<Vec<Table>> {
             );
             let words = format!("{} --stream {direction} -c {in_flight} --rounds {ROUNDS}", server.address());
             let job = Job::new(&driver).words(&words).under(CLIENT);
-            let rows = rows(&job.text()?).ok_or_else(|| failed!("`{job}` left keys out"))?;
+            let rows = rows(&job.text()?).ok_or_else(|| failed!("`{job}` did not print all keys"))?;
             let columns = ["stream", "p50", "p99", "calls", "stream MB/s", "same's p99 ÷ this"];
             tables.push(Table::new(title, columns, rows));
         }

@@ -40,7 +40,7 @@ const CELLS: &[Cell] = &[
 ];
 
 pub(super) fn run(peers: &[BuiltPeer]) -> Result<Vec<Table>> {
-    let [ours] = peers else { bail!("this is about one stack") };
+    let [ours] = peers else { bail!("this measures one stack") };
     let rows = CELLS.iter().map(|&cell| row(ours, cell)).collect::<Result<_>>()?;
     let title = format!(
         "Thalweg against Thalweg whose server computes for each message, so long that the pair moves \

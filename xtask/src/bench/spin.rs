@@ -22,17 +22,18 @@ impl<T: Read + Write> Stream for T {}
 /// `cargo xtask spin echo ADDRESS` serves one connection; `cargo xtask spin measure ADDRESS MILLISECONDS` prints the
 /// median round trip in ns.
 pub(crate) fn run(mut arguments: Arguments) -> Result<ExitCode> {
-    let mut next = |what: &str| arguments.next_word().ok_or_else(|| misuse!("spin wants {what}"));
+    let mut next = |what: &str| arguments.next_word().ok_or_else(|| misuse!("spin needs {what}"));
     let (side, address) = (next("echo or measure")?, next("an address")?);
     match side.as_str() {
         "echo" => echo(open(&address, true)?.as_mut())?,
         "measure" => {
             let milliseconds = next("a time in ms")?.parse();
-            let time = Duration::from_millis(milliseconds.map_err(|_| misuse!("the time is not a number"))?);
+            let time =
+                Duration::from_millis(milliseconds.map_err(|_| misuse!("invalid time: expected a number"))?);
             let mut stream = connected(&address)?;
             println!("{}", median_ns(stream.as_mut(), time)?);
         }
-        other => return Err(misuse!("spin knows echo and measure, not `{other}`")),
+        other => return Err(misuse!("unknown command `{other}` of spin; use echo or measure")),
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -55,7 +55,7 @@ const SETTLE: Duration = Duration::from_millis(2500);
 pub(super) fn run(peers: &[BuiltPeer]) -> Result<Vec<Table>> {
     allow_open_files(2 * (IDLE + IDLE_BEFORE) + 100)?;
     let ours = peers.iter().find(|peer| peer.name == "thalweg");
-    let ours = ours.ok_or_else(|| failed!("the others are compared with thalweg: name it, too"))?;
+    let ours = ours.ok_or_else(|| failed!("the others are compared with thalweg; name it, too"))?;
     let rustls =
         Rustls { limits: rust::release_example("thalweg-load", "tls_limits")?, certs: certificates()? };
     let plain = Pair::start(ours, ours, THREAD)?.with(ours.name.to_owned(), THREAD);
@@ -192,5 +192,5 @@ fn speeds(name: &str, speeds: Spread) -> Vec<String> {
 }
 
 fn number(value: &Value, key: &str) -> Result<f64> {
-    value[key].as_f64().ok_or_else(|| failed!("tls_limits told no {key}"))
+    value[key].as_f64().ok_or_else(|| failed!("tls_limits did not print {key}"))
 }

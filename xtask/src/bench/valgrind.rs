@@ -94,7 +94,7 @@ impl Counter {
 
     fn count(&self) -> Result<u64> {
         let path = workspace::output().join(COUNTED);
-        (self.read)(&fs::read_to_string(&path)?).ok_or_else(|| failed!("{} holds no count", path.display()))
+        (self.read)(&fs::read_to_string(&path)?).ok_or_else(|| failed!("no count in {}", path.display()))
     }
 }
 

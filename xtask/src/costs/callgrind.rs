@@ -30,7 +30,12 @@ impl Counts {
         job.under(&wrapper).minutes(LIMIT_MINUTES).run()?;
         let counts = parse(&std::fs::read_to_string(&file)?);
         let counted = counts.filter(|counts| counts.instructions > 0);
-        counted.ok_or_else(|| failed!("callgrind counted nothing within {}: renamed?", functions.join(", ")))
+        counted.ok_or_else(|| {
+            failed!(
+                "callgrind counted nothing within {}; check that it was not renamed",
+                functions.join(", ")
+            )
+        })
     }
 }
 

@@ -62,7 +62,7 @@ impl Record {
         let read = files::json(&path()).and_then(|value| {
             serde_json::from_value(value).map_err(|why| failed!("{}: {why}", path().display()))
         });
-        read.map_err(|why| failed!("{why}; `cargo xtask costs --record` writes it"))
+        read.map_err(|why| failed!("{why}; run `cargo xtask costs --record` to write it"))
     }
 
     pub(crate) fn write(&self) -> Result<PathBuf> {

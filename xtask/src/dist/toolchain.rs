@@ -39,7 +39,7 @@ pub(super) fn notices() -> Result<PathBuf> {
     let path = Path::new(sysroot.trim()).join("share/doc/rust/COPYRIGHT-library.html");
     if !path.is_file() {
         return Err(missing!(
-            "{}: a Rust of rustup has it, from 1.84 on, and what is given away has to",
+            "{}: install Rust 1.84 or later with rustup; distributed builds need it",
             path.display()
         ));
     }

@@ -15,13 +15,13 @@ pub(super) fn replace_blocks(
     while let Some(start) = rest.find(OPEN) {
         let (before, marked) = rest.split_at(start);
         let marks = |why: &str| failed!("{why}: {}", marked.lines().next().unwrap_or_default());
-        let (mark, _) = marked.split_once('\n').ok_or_else(|| marks("nothing follows"))?;
+        let (mark, _) = marked.split_once('\n').ok_or_else(|| marks("missing block"))?;
         let name = mark.strip_prefix(OPEN).and_then(|name| name.strip_suffix(" -->"));
-        let name = name.ok_or_else(|| marks("a mark is `<!-- figures: NAME -->`"))?;
-        let end = marked.find(CLOSE).ok_or_else(|| marks("no `<!-- /figures -->` follows"))?;
+        let name = name.ok_or_else(|| marks("expected `<!-- figures: NAME -->`"))?;
+        let end = marked.find(CLOSE).ok_or_else(|| marks("missing `<!-- /figures -->`"))?;
         let body = marked[mark.len()..end].trim_matches('\n');
         if body.contains(OPEN) {
-            return Err(marks("another one begins before its end"));
+            return Err(marks("nested block"));
         }
         let body = part(name, body)?;
         for piece in [before, mark, "\n\n", body.trim_matches('\n'), "\n\n", CLOSE] {
@@ -58,10 +58,10 @@ mod tests {
 
     #[test]
     fn invalid_marks_are_reported() {
-        check("<!-- figures: x -->\nold\n", Err("no `<!-- /figures -->` follows: <!-- figures: x -->"));
+        check("<!-- figures: x -->\nold\n", Err("missing `<!-- /figures -->`: <!-- figures: x -->"));
         check(
             "<!-- figures: x -->\n<!-- figures: y -->\n<!-- /figures -->",
-            Err("another one begins before its end: <!-- figures: x -->"),
+            Err("nested block: <!-- figures: x -->"),
         );
         check("<!-- figures: bad -->\n<!-- /figures -->", Err("a bad one"));
     }

@@ -52,7 +52,7 @@ impl Measurement {
             ["cargo", "xtask", "bench", name, "--peers", peers] => benchmark(name, Some(peers)),
             ["cargo", "xtask", "protos"] => protos::measure(),
             _ if self.command == SPEED => speed(),
-            _ => Err(failed!("no such command is known: {}", self.command)),
+            _ => Err(failed!("unknown command: {}", self.command)),
         }
     }
 }
@@ -72,10 +72,7 @@ fn measurements_named(names: &[String]) -> Result<Vec<Measurement>> {
 
 fn check_committed() -> Result<()> {
     let changed = Job::new("git").words("status --porcelain -- crates peers Cargo.lock").text()?;
-    ensure!(
-        changed.trim().is_empty(),
-        "figures name the commit that they are of: commit what is changed first"
-    );
+    ensure!(changed.trim().is_empty(), "figures name their commit; commit your changes first");
     Ok(())
 }
 
@@ -90,7 +87,7 @@ pub(super) fn import(name: &str, study: &Path) -> Result<()> {
     let mut words = measurement.command.split(' ').skip_while(|word| *word != "lab");
     if let Some(missing) = words.find(|word| !arguments.iter().any(|argument| argument == word)) {
         let command = &measurement.command;
-        bail!("{} was not made by `{command}`: it had no `{missing}`", study.display());
+        bail!("{} was not made by `{command}`: missing `{missing}`", study.display());
     }
     results::write(name, &measurement.command, &figures, &Origin::of_study(&made)?)
 }
@@ -103,7 +100,7 @@ pub(super) fn run(names: &[String]) -> Result<()> {
     let processors = std::thread::available_parallelism()?.get() as u64;
     for it in measurements {
         if names.is_empty() && it.processors > processors {
-            println!("\n{}: left out, it takes {} processors", it.name, it.processors);
+            println!("\n{}: skipped, needs {} processors", it.name, it.processors);
         } else {
             println!("\n{}: {}\n", it.name, it.command);
             results::write(&it.name, &it.command, &it.measure()?, &Origin::here_and_now()?)?;

@@ -89,7 +89,7 @@ fn add_formats(templates: &mut Environment<'_>) {
     templates.add_filter("number", |cell: &str| {
         let digits = cell.replace(',', "");
         let end = digits.find(|it: char| !it.is_ascii_digit() && it != '.').unwrap_or(digits.len());
-        digits[..end].parse::<f64>().map_err(|_| unusable(format!("`{cell}` is no number")))
+        digits[..end].parse::<f64>().map_err(|_| unusable(format!("expected a number, found `{cell}`")))
     });
 }
 
@@ -121,7 +121,7 @@ fn add_selection(templates: &mut Environment<'_>) {
                 .is_ok_and(|name| name.partial_cmp(&row.into()) == Some(Ordering::Equal))
         });
         let cell = found.zip(column).and_then(|(cells, column)| cells.get_item_by_index(column).ok());
-        cell.ok_or_else(|| unusable(format!("a table has no `{head}` of `{row}`")))
+        cell.ok_or_else(|| unusable(format!("no `{head}` of `{row}` in the table")))
     });
 }
 

@@ -42,7 +42,7 @@ impl Results {
             let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
             let file: ResultsFile = serde_json::from_value(files::json(path)?)
                 .map_err(|why| failed!("{}: {why}", path.display()))?;
-            ensure!(file.schema == SCHEMA, "{} is not of the schema {SCHEMA}", path.display());
+            ensure!(file.schema == SCHEMA, "{} does not have the schema {SCHEMA}", path.display());
             files.insert(name, file);
         }
         Ok(Self { files })
@@ -129,7 +129,7 @@ impl Origin {
             );
             Some(Self { machine, date: of(&study["started"])?.get(..10)?.to_owned() })
         };
-        read().ok_or_else(|| failed!("the study does not say where and when it was made"))
+        read().ok_or_else(|| failed!("the study does not record its machine and date"))
     }
 }
 

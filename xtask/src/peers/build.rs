@@ -48,14 +48,14 @@ impl Peer {
     fn build_in(self, folder: &Path) -> Result<BuiltPeer> {
         let program = folder.join(PROGRAM);
         self.recipe.build(&workspace::root().join("peers").join(self.name), folder)?;
-        ensure!(program.is_file(), "its build left no program `{PROGRAM}`");
+        ensure!(program.is_file(), "its build produced no program `{PROGRAM}`");
         let version = Job::new(&program).words("version").text()?;
         let built = BuiltPeer { name: self.name, version: version.trim_end().to_owned(), program };
         match self.contract {
             Contract::Calls => smoke_test(&built, &built)?,
             Contract::Drives { server } => {
                 let other = server.build().map_err(|failure| {
-                    missing!("it is tried at the server of {}, and there is none: {failure}", server.name)
+                    missing!("it is tested with the server of {}, which is missing: {failure}", server.name)
                 })?;
                 smoke_test(&built, &other)?;
             }
@@ -139,7 +139,7 @@ fn smoke_test(client: &BuiltPeer, server: &BuiltPeer) -> Result<()> {
     let flags = format!("-n {TRIAL_CALLS} -c 8 --connections 2 --size 100 --warmup 0s");
     let call_count = measure(client.load(server.port(), &flags))?.messages;
     server.stop()?;
-    ensure!(call_count == TRIAL_CALLS, "of {TRIAL_CALLS} calls it counted {call_count}");
+    ensure!(call_count == TRIAL_CALLS, "expected {TRIAL_CALLS} calls, it counted {call_count}");
     Ok(())
 }
 
@@ -153,10 +153,7 @@ fn with_log(failure: Failure) -> Failure {
     let path = log::path();
     match failure {
         Failure::Failed(message) => {
-            failed!(
-                "{message} ({} says why)",
-                path.strip_prefix(workspace::root()).unwrap_or(&path).display()
-            )
+            failed!("{message}; see {}", path.strip_prefix(workspace::root()).unwrap_or(&path).display())
         }
         other => other,
     }

@@ -52,6 +52,6 @@ pub(crate) fn measure(job: Job) -> Result<LoadResult> {
     let (rate, p50_ns) = (value["rate_per_s"].as_f64(), value["latency_ns"]["p50"].as_f64());
     match (rate, value["messages"].as_u64()) {
         (Some(rate_per_s), Some(messages)) => Ok(LoadResult { rate_per_s, p50_ns, messages }),
-        _ => Err(failed!("`{job}` left keys of thalweg.load/3 out")),
+        _ => Err(failed!("`{job}` lacks keys of thalweg.load/3")),
     }
 }

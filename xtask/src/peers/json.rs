@@ -45,7 +45,7 @@ pub(crate) fn smoke_test(built: &BuiltPeer, flags: &str) -> Result<usize> {
         }
         for wrong in ["{\"strings\": [\"a\"", "{\"strings\": 3}"] {
             let status = request("echo-strings", wrong.as_bytes(), false)?.status;
-            ensure!((400..500).contains(&status), "`{wrong}` is answered with {status}");
+            ensure!((400..500).contains(&status), "expected an error for `{wrong}`, found {status}");
             response_count += 1;
         }
     }
@@ -129,18 +129,18 @@ fn check_echo(
     ensure!(is_json, "the content type is not application/json: {headers}");
     let response_body: Value = serde_json::from_slice(response_body)
         .map_err(|error| failed!("the response is not JSON: {error}"))?;
-    ensure!(response_body == *body, "{body} is answered with {response_body}");
+    ensure!(response_body == *body, "response to {body} is {response_body}");
     if is_timed {
         return check_timestamps(headers);
     }
-    ensure!(!headers.contains("lab-times"), "there are timestamps although none were requested");
+    ensure!(!headers.contains("lab-times"), "unexpected timestamps: none were requested");
     Ok(())
 }
 
 /// Checks `lab-times: decoded=1 handled=2`: no moment may be earlier than the one before it.
 fn check_timestamps(headers: &str) -> Result<()> {
     let line = headers.lines().find_map(|line| line.strip_prefix("lab-times: "));
-    let line = line.ok_or_else(|| failed!("there are no times"))?;
+    let line = line.ok_or_else(|| failed!("missing timestamps"))?;
     let timestamp = |word: &str| {
         let (name, ns) = word.split_once('=')?;
         Some((TIMESTAMPS.iter().position(|timestamp| *timestamp == name)?, ns.parse::<u64>().ok()?))

@@ -37,7 +37,7 @@ fn fetch(entry: &Value) -> Result<(&str, PathBuf)> {
     let (package, fetch) = FETCHERS
         .into_iter()
         .find_map(|(registry, fetch)| Some((entry[registry].as_str()?, fetch)))
-        .ok_or_else(|| failed!("an entry of trees.json names no package: {entry}"))?;
+        .ok_or_else(|| failed!("an entry of trees.json has no package: {entry}"))?;
     let folder = fetch(package).map_err(|failure| missing!("{package}: {failure}"))?;
     Ok((package, folder))
 }

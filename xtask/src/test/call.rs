@@ -31,7 +31,7 @@ pub(super) fn check() -> Result<String> {
     };
     let target = |case: &Value| -> Result<String> {
         let server = servers.iter().find(|(name, _)| *name == text(&case["server"]));
-        let (_, server) = server.ok_or_else(|| failed!("there is no server of {case}"))?;
+        let (_, server) = server.ok_or_else(|| failed!("no server of {case}"))?;
         Ok(format!("localhost:{}", server.port()))
     };
     let run = |command: &str, case: &Value| {
@@ -99,7 +99,7 @@ fn check_comparison(expected: &Value, captured: &CapturedOutput) -> Result<()> {
                 && is_positive("a")
                 && is_positive("b")
         });
-        ensure!(is_measured, "{name} is not of {ROUNDS} rounds");
+        ensure!(is_measured, "{name} does not have {ROUNDS} rounds");
     }
     check_values(comparison, &[("paired", true.into())])?;
     check_values(cell, &[("loop", expected["loop"].clone()), ("failed_share", json!([0.0, 0.0]))])

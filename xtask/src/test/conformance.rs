@@ -56,7 +56,7 @@ fn runner(package: &Path) -> Result<Job> {
         return Ok(plain);
     }
     if !is_installed("cc") {
-        return Err(missing!("a C compiler: the conformance runner wants a newer glibc, or one"));
+        return Err(missing!("a C compiler: the conformance runner needs a newer glibc, or one"));
     }
     let folder = workspace::tools();
     let (copy, library) = (folder.join("conformance_test_runner"), folder.join("libnewer_glibc.so"));

@@ -31,7 +31,7 @@ pub(super) fn check() -> Result<String> {
 
 /// The suite's summary, which must report `cases` cases.
 fn check_counts(is_success: bool, text: &str, cases: u32) -> Result<String> {
-    let (ran, passed) = counts_in(text).ok_or_else(|| failed!("the suite has not said how it ended"))?;
+    let (ran, passed) = counts_in(text).ok_or_else(|| failed!("the suite printed no result"))?;
     verdict(is_success && passed == ran && ran == cases, format!("{passed} of {cases} cases"))
 }
 

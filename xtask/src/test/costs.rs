@@ -19,7 +19,7 @@ pub(super) fn check() -> Result<String> {
     let here = Toolchain::here()?;
     if here.processor != record.toolchain.processor {
         let (recorded, here) = (record.toolchain.processor, here.processor);
-        return Err(missing!("counts of a processor that is {here}: they are of {recorded}"));
+        return Err(missing!("recorded counts for {here} CPUs; they are for {recorded}"));
     }
     let other_toolchain = differences(&record.toolchain, &here);
     let margin = if other_toolchain.is_empty() { MARGIN } else { MARGIN_OTHER_TOOLCHAIN };
@@ -33,12 +33,12 @@ pub(super) fn check() -> Result<String> {
         println!("hint  {line}");
     }
     if !improvements.is_empty() {
-        println!("hint  so that it stays so: {HOW_TO_RECORD}");
+        println!("hint  to keep the improvement: {HOW_TO_RECORD}");
     }
     ensure!(
         regressions.is_empty(),
-        "{} of {} costs are not the committed ones; find what made them so \
-             (`cargo xtask costs` counts again), or if it is worth it: {HOW_TO_RECORD}, with the reason",
+        "{} of {} costs differ from the committed ones; find the cause (`cargo xtask costs` counts again), or if it \
+         is worth it: {HOW_TO_RECORD}, with the reason",
         regressions.len(),
         found.len()
     );
@@ -66,7 +66,7 @@ fn compare(committed: &[Cost], found: &[Cost], margin: f64) -> Comparison {
     for found in found {
         let same = |cost: &&Cost| cost.case == found.case && cost.side == found.side;
         let Some(committed) = committed.iter().find(same) else {
-            comparison.regressions.push(format!("{}, {}: nothing is committed", found.case, found.side));
+            comparison.regressions.push(format!("{}, {}: not committed", found.case, found.side));
             continue;
         };
         let (before, after) = (committed.instructions, found.instructions);
@@ -77,7 +77,7 @@ fn compare(committed: &[Cost], found: &[Cost], margin: f64) -> Comparison {
     for committed in committed {
         if !found.iter().any(|found| found.case == committed.case && found.side == committed.side) {
             let Cost { case, side, .. } = committed;
-            comparison.regressions.push(format!("{case}, {side}: committed, and not counted any more"));
+            comparison.regressions.push(format!("{case}, {side}: committed but no longer counted"));
         }
     }
     comparison
@@ -138,10 +138,7 @@ mod tests {
         check(
             &[cost("server", 4000.0, 3.0)],
             &[cost("client", 4000.0, 3.0)],
-            &[
-                "unary-64, client: nothing is committed",
-                "unary-64, server: committed, and not counted any more",
-            ],
+            &["unary-64, client: not committed", "unary-64, server: committed but no longer counted"],
             &[],
         );
     }

@@ -16,11 +16,11 @@ pub(super) fn check() -> Result<String> {
     let mut packages_too_new = 0;
     for Package { name, version, rust_version, .. } in metadata.built_packages() {
         if let Some(required) = rust_version.as_deref().filter(|required| release(required) > ours) {
-            log::line(format_args!("{name} {version} wants Rust {required}, we promise 1.{}", ours.1))?;
+            log::line(format_args!("{name} {version} needs Rust {required}, we promise 1.{}", ours.1))?;
             packages_too_new += 1;
         }
     }
-    ensure!(packages_too_new == 0, "{packages_too_new} packages want a newer Rust than 1.{}", ours.1);
+    ensure!(packages_too_new == 0, "{packages_too_new} packages need a newer Rust than 1.{}", ours.1);
     Ok(format!("{} packages fit Rust 1.{}", metadata.built_packages().count(), ours.1))
 }
 
@@ -34,7 +34,7 @@ pub(super) fn deny() -> Result<String> {
 pub(super) fn advisories() -> Result<String> {
     let output = Job::new(tools::compiled("cargo-deny")?).words("check advisories").minutes(5).output()?;
     if output.err.contains("failed to fetch advisory database") {
-        return Err(missing!("the advisory database cannot be fetched"));
+        return Err(missing!("failed to fetch the advisory database"));
     }
     ensure!(output.status.success(), "advisories apply to our dependencies");
     Ok("no advisory applies".to_owned())

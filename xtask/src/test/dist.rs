@@ -52,7 +52,7 @@ fn unpack(dist: &Dist) -> Result<PathBuf> {
 
 fn small(program: &Path) -> Result<u64> {
     let len = fs::metadata(program)?.len();
-    ensure!(len <= LEN_MAX, "the command has {len} bytes, and at most {LEN_MAX} are promised");
+    ensure!(len <= LEN_MAX, "the command has {len} bytes, more than the promised {LEN_MAX}");
     Ok(len)
 }
 
@@ -60,10 +60,10 @@ fn small(program: &Path) -> Result<u64> {
 fn old_library(program: &Path) -> Result<String> {
     tools::debian("binutils", &["readelf"])?;
     let output = Job::new("readelf").words("--version-info --wide").arg(program).quiet_text()?;
-    let newest = newest_glibc(&output).ok_or_else(|| failed!("the command asks for no C library"))?;
+    let newest = newest_glibc(&output).ok_or_else(|| failed!("the command needs no C library"))?;
     ensure!(
         newest <= version(GLIBC),
-        "the command asks for glibc {}.{}, later than {GLIBC}",
+        "the command needs glibc {}.{}, later than {GLIBC}",
         newest.0,
         newest.1
     );
@@ -135,7 +135,7 @@ fn package(package: &Path, program: &Path) -> Result<()> {
     Job::new("dpkg-deb").arg("--extract").arg(package).arg(&folder).run()?;
     ensure!(
         fs::read(folder.join("usr/bin/thalweg"))? == fs::read(program)?,
-        "the Debian package has another command than the tarball"
+        "the commands of the Debian package and the tarball differ"
     );
     for file in [
         "usr/share/man/man1/thalweg.1.gz",

@@ -49,10 +49,9 @@ fn documents_its_output(name: &str) -> bool {
 /// Checks that the example exits with 0 and prints the promised output.
 fn check_output(name: &str, program: &Job) -> Result<()> {
     let source = fs::read_to_string(source(name))?;
-    let expected =
-        documented_output(&source).ok_or_else(|| failed!("{name}: it does not say what it prints"))?;
+    let expected = documented_output(&source).ok_or_else(|| failed!("{name}: missing expected output"))?;
     let printed = program.text()?;
-    ensure!(printed == expected, "{name} printed\n{printed}and not\n{expected}");
+    ensure!(printed == expected, "{name} printed\n{printed}expected\n{expected}");
     Ok(())
 }
 
@@ -86,10 +85,10 @@ mod tests {
 
     #[test]
     fn every_example_is_listed_and_documents_its_output() {
-        let page = fs::read_to_string(workspace::root().join("docs/examples.md")).expect("the page");
+        let page = fs::read_to_string(workspace::root().join("docs/tutorial.md")).expect("the page");
         let names = names().expect("the manifest");
         for name in &names {
-            assert!(page.contains(&format!("(../examples/{name}.rs)")), "docs/examples.md lacks {name}");
+            assert!(page.contains(&format!("(../examples/{name}.rs)")), "docs/tutorial.md lacks {name}");
             let source = fs::read_to_string(source(name)).expect("its source");
             assert!(!documents_its_output(name) || documented_output(&source).is_some(), "{name}");
         }

@@ -53,7 +53,7 @@ fn free_ports(count: u16) -> Result<u16> {
     // Below the kernel's range for outgoing connections (from 32768 on Linux).
     let first =
         (20_000..32_000).step_by(usize::from(count)).find(|first| (*first..first + count).all(is_free));
-    first.ok_or_else(|| failed!("there are no {count} neighbouring free ports"))
+    first.ok_or_else(|| failed!("no {count} consecutive free ports"))
 }
 
 fn check_counts((tests, passed): (u32, u32), expected: u32) -> Result<String> {

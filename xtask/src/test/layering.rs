@@ -54,7 +54,7 @@ pub(super) fn check() -> Result<String> {
     violations.iter().try_for_each(log::line)?;
     ensure!(
         violations.is_empty(),
-        "{} breaches of the rules of ARCHITECTURE.md or xtask/prose.json; see {}",
+        "{} violations of ARCHITECTURE.md or xtask/prose.json; see {}",
         violations.len(),
         log::path().display()
     );
@@ -106,7 +106,7 @@ fn layer_violations(rules: &Value, metadata: &Metadata) -> Vec<String> {
     let mut violations = Vec::new();
     for package in metadata.member_packages() {
         let Some(layer) = list(&rules["layers"]).iter().find(|layer| layer["crate"] == *package.name) else {
-            violations.push(format!("{}: this crate has no layer yet; give it one in {RULES}", package.name));
+            violations.push(format!("{}: this crate has no layer; add it to one in {RULES}", package.name));
             continue;
         };
         for Dependency { name, kind } in &package.dependencies {

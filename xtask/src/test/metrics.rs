@@ -49,7 +49,7 @@ pub(super) fn check() -> Result<String> {
     let (run, scraped) = thread::scope(|scope| {
         let running = scope.spawn(|| load.json());
         let scraped = scraped(&metrics, &format!("http://{exposed}/metrics"));
-        (running.join().expect("it does not panic"), scraped)
+        (running.join().expect("the thread does not panic"), scraped)
     });
     let (run, scraped) = (run?, scraped?);
     let target = server.address();
@@ -81,7 +81,7 @@ fn scraped(metrics: &Path, url: &str) -> Result<[Value; 2]> {
             return Ok([last?, scrape(metrics, url, ACCEPT)?]);
         }
         if began.elapsed() > PATIENCE {
-            return Err(last.err().unwrap_or_else(|| failed!("calls do not end")));
+            return Err(last.err().unwrap_or_else(|| failed!("the calls did not finish")));
         }
         before = ended;
     }
@@ -107,7 +107,7 @@ fn prometheus_is_strict(metrics: &Path, folder: &Path) -> Result<()> {
         let scrape = Job::new(metrics).words("scrape").arg(format!("file://{}", wrong.display()));
         let found = scrape.arg(ACCEPT_TEXT).seconds(20).output()?;
         let is_found = found.status.code() == Some(1) && found.err.contains(says);
-        ensure!(is_found, "{text:?} was not found to be wrong: {}", found.err);
+        ensure!(is_found, "{text:?} was accepted: {}", found.err);
     }
     Ok(())
 }

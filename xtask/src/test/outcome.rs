@@ -35,7 +35,7 @@ pub(super) fn parse(text: &str) -> (&str, Result<String>, StepTime) {
         let (result, step_time) = serde_json::from_str(line).ok()?;
         Some((printed, result, step_time))
     };
-    read().unwrap_or_else(|| (text, Err(failed!("it ended without a verdict")), StepTime::default()))
+    read().unwrap_or_else(|| (text, Err(failed!("it exited without a verdict")), StepTime::default()))
 }
 
 /// CPU time of this process and of all children that it waited for.
@@ -56,7 +56,7 @@ mod tests {
             assert_eq!((found, &*summary_found, step_time.builds), (printed, summary, Duration::ZERO));
         };
         check(&format!("hint  a line\n{}\n", line(&Ok("8 tests".to_owned()))), "hint  a line\n", "8 tests");
-        check(&line(&Err(missing!("a\nb"))), "", "cannot be had here: a\nb");
-        check("thread panicked\n", "thread panicked\n", "it ended without a verdict");
+        check(&line(&Err(missing!("a\nb"))), "", "not available here: a\nb");
+        check("thread panicked\n", "thread panicked\n", "it exited without a verdict");
     }
 }

@@ -30,7 +30,7 @@ pub(super) fn check() -> Result<String> {
     only_packages(&Metadata::of(&cargo("metadata --format-version 1"))?, &sources)?;
     for (name, expected) in PROGRAMS {
         let captured = Job::new(target.join("debug").join(name)).text()?;
-        ensure!(captured == *expected, "{name} printed {captured:?} and not {expected:?}");
+        ensure!(captured == *expected, "{name} printed {captured:?}, expected {expected:?}");
     }
     Ok(format!(
         "{} packages stand by themselves; on them are built hello world, the same in tonic's words, and the {EXAMPLE}",
@@ -167,7 +167,7 @@ fn only_packages(metadata: &Metadata, sources: &Path) -> Result<()> {
     for Package { name, manifest_path, .. } in &metadata.packages {
         if name.starts_with("thalweg") && !name.ends_with(EXAMPLE) {
             let from = manifest_path.display();
-            ensure!(manifest_path.starts_with(sources), "{name} came from {from} and not from its package");
+            ensure!(manifest_path.starts_with(sources), "{name} came from {from}, not from its package");
             found.insert(name.as_str());
         }
     }

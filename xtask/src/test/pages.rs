@@ -135,7 +135,7 @@ impl<'a> PageReader<'a> {
                     for ShownCommand { command, output } in shown_commands(&text) {
                         let printed = self.shell(&command).text()?;
                         let is_shown = printed.trim_end() == output.trim_end();
-                        ensure!(is_shown, "`{command}` printed\n{printed}\nin place of\n{output}");
+                        ensure!(is_shown, "`{command}` printed\n{printed}\nexpected\n{output}");
                         steps += 1;
                     }
                 }
@@ -238,7 +238,7 @@ fn path_of(text: &str) -> Option<&str> {
 
 /// The part of a page below a heading.
 fn section<'p>(page: &'p str, heading: &str) -> Result<&'p str> {
-    let missing = || failed!("there is no `{heading}`");
+    let missing = || failed!("missing heading `{heading}`");
     let (_, below) = page.split_once(&format!("{heading}\n")).ok_or_else(missing)?;
     Ok(below.split("\n## ").next().unwrap_or(below))
 }

@@ -75,7 +75,7 @@ fn check_peer(peer: Peer, built: &BuiltPeer, thalweg: &Path) -> Result<String> {
 /// Flags for the variants that a peer offers on this side; the empty flag if there is no choice.
 fn variants(text: &str, side: &str) -> Result<Vec<String>> {
     let line = text.lines().find_map(|line| line.strip_prefix(side));
-    let line = line.ok_or_else(|| failed!("`peer variants` says nothing of the {side}"))?;
+    let line = line.ok_or_else(|| failed!("`peer variants` has no line of the {side}"))?;
     let flags: Vec<_> = line.split_whitespace().map(|name| format!("--variant {name}")).collect();
     Ok(if flags.is_empty() { vec![String::new()] } else { flags })
 }
@@ -88,9 +88,9 @@ fn settings(text: &str) -> Result<()> {
         }
         _ => false,
     };
-    ensure!(!text.is_empty(), "`peer settings` says nothing");
+    ensure!(!text.is_empty(), "`peer settings` printed nothing");
     match text.lines().find(|line| !is_setting(line)) {
-        Some(line) => Err(failed!("`peer settings` says `{line}`")),
+        Some(line) => Err(failed!("invalid line of `peer settings`: `{line}`")),
         None => Ok(()),
     }
 }
@@ -134,7 +134,7 @@ fn all_calls(driver: &Job, variant: &str, server: &Server, socket: &str) -> Resu
             );
             let job = driver.clone().words(&words).seconds(60);
             let messages = measure(job.clone())?.messages;
-            ensure!(messages == MESSAGES, "`{job}` counted {messages} messages of {MESSAGES}");
+            ensure!(messages == MESSAGES, "`{job}` counted {messages} of {MESSAGES} messages");
             runs += 1;
         }
     }
@@ -147,10 +147,10 @@ fn check_announcement(program: &Path, variant: &str, target: &str) -> Result<()>
     let job = Job::new(program).words(&words).seconds(60);
     let text = job.text()?;
     let rest = text.strip_prefix("measuring\nmeasured\n");
-    let rest = rest.ok_or_else(|| failed!("`{job}`: no `measuring`, `measured` and JSON"))?;
+    let rest = rest.ok_or_else(|| failed!("`{job}`: expected `measuring`, `measured` and JSON"))?;
     let value: Value = serde_json::from_str(rest).map_err(|error| failed!("`{job}`: {error}"))?;
     let missing: Vec<&str> = KEYS.split(' ').filter(|key| value.get(key).is_none()).collect();
-    ensure!(missing.is_empty(), "`{job}`: it left out {}", missing.join(", "));
+    ensure!(missing.is_empty(), "`{job}`: missing {}", missing.join(", "));
     ensure!(value["schema"] == "thalweg.load/3", "`{job}`: the schema is {}", value["schema"]);
     Ok(())
 }

@@ -39,7 +39,7 @@ pub(super) fn check() -> Result<String> {
     }
     let refusal = protoc(&empty_folder("protoc")?, "clients", SETS[0].1).output()?;
     let is_told = !refusal.status.success() && refusal.err.contains("unknown option `clients`");
-    ensure!(is_told, "protoc does not report a wrong option: {}", refusal.err);
+    ensure!(is_told, "protoc does not report an invalid option: {}", refusal.err);
     Ok(format!("{files} files each by protoc and by buf"))
 }
 

@@ -73,12 +73,10 @@ fn check_rebuild(build: Job) -> Result<String> {
         artifacts.iter().filter(|(_, fresh)| !fresh).map(|(id, _)| id.as_str()).collect();
     if !compiled.is_empty() {
         let compiled = compiled.join(", ");
-        bail!(
-            "a second build compiled {compiled} (`CARGO_LOG=cargo::core::compiler::fingerprint=info` says why)"
-        );
+        bail!("a second build compiled {compiled}; see `CARGO_LOG=cargo::core::compiler::fingerprint=info`");
     }
     match artifacts.len() {
-        0 => Err(failed!("cargo named nothing that was built")),
+        0 => Err(failed!("cargo reported no built units")),
         units => Ok(format!("a second build compiles none of {units} units")),
     }
 }

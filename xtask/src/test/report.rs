@@ -34,13 +34,14 @@ pub(super) fn check() -> Result<String> {
     // The documented limit is 2 minutes on two cores; the rest is for busy machines.
     let captured = Job::new(thalweg).words("lab --quick --out").arg(&folder).minutes(4).output()?;
     // Other steps run at the same time: the study may report invalid windows, but must still write its report.
-    let is_disturbed = captured.status.code() == Some(1) && captured.err.contains("the study has no answer");
+    let is_disturbed =
+        captured.status.code() == Some(1) && captured.err.contains("the study is inconclusive");
     ensure!(captured.status.success() || is_disturbed, "`thalweg lab --quick` failed: {}", captured.status);
 
     let schema = &files::json(&folder.join("results.json"))?["schema"];
     ensure!(*schema == "thalweg.lab/5", "results.json has the schema {schema}");
     let rows = fs::read_to_string(folder.join("results.csv"))?.lines().count();
-    ensure!(rows >= 2, "results.csv holds no row");
+    ensure!(rows >= 2, "results.csv has no rows");
     let page = fs::read_to_string(folder.join("report.html"))?;
     is_self_contained(&page)?;
     fs::write(folder.join("probed.html"), page.replacen("<head>", &format!("<head>{PROBE}"), 1))?;
@@ -81,12 +82,12 @@ fn open(browser: &Job, folder: &Path, (width, theme, theme_number): (u32, &str, 
 /// one another, so with unknown figures only half of them must be visible. The lab's own test draws a known study and
 /// expects all.
 fn lines_drawn(seen: &Value, width: u32) -> Result<u64> {
-    ensure!(seen.is_object(), "it did not load");
+    ensure!(seen.is_object(), "the page did not load");
     ensure!(seen["error"].is_null(), "its script failed: {}", seen["error"]);
     ensure!(seen["width"].as_u64().is_some_and(|it| it <= width.into()), "it is {} px wide", seen["width"]);
-    ensure!(seen["plots"] == "drawn", "the page's script did not come to its end");
+    ensure!(seen["plots"] == "drawn", "the page's script did not finish");
     let charts = list(&seen["charts"]);
-    ensure!(!charts.is_empty(), "there is no chart");
+    ensure!(!charts.is_empty(), "missing charts");
     let mut lines = 0;
     for chart in charts {
         let number = |key: &str| text(&chart[key]).parse::<u64>().ok();
@@ -102,7 +103,7 @@ fn lines_drawn(seen: &Value, width: u32) -> Result<u64> {
 fn is_self_contained(page: &str) -> Result<()> {
     let loads = ["src=\"http", "src=\"//", "@import", "<link rel=\"stylesheet\"", "url(http", "fetch("];
     match loads.iter().find(|text| page.contains(*text)) {
-        Some(text) => Err(failed!("report.html is not self-contained: it holds `{text}`")),
+        Some(text) => Err(failed!("report.html is not self-contained: found `{text}`")),
         None => Ok(()),
     }
 }

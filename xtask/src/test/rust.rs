@@ -75,7 +75,7 @@ pub(super) fn ignored() -> Result<String> {
     let browser = tools::browser()?;
     tools::debian("fish zsh valgrind", &["fish", "zsh", "valgrind"])?;
     if !is_installed("go") {
-        return Err(missing!("there is no `go` on the PATH"));
+        return Err(missing!("missing `go` on the PATH"));
     }
     let job = workspace_cargo(TEST).arg(FEATURES).words("-- --ignored").env("CHROMIUM", browser);
     run_tests(&[job], 20)
@@ -125,11 +125,11 @@ fn run_tests(jobs: &[Job], minutes: u64) -> Result<String> {
                 println!("{line}");
             }
             let counts = format!("{failed} of {} tests failed", passed + failed);
-            ensure!(timed_out, "{counts}, or a build did");
+            ensure!(timed_out, "{counts}, or a build failed");
             let slow: Vec<&str> = unfinished(&stdout).collect();
             Err(failed!(
-                "they did not end within {minutes} min; {counts}; slow or stuck: {}",
-                if slow.is_empty() { "none that the runner named".to_owned() } else { slow.join(", ") }
+                "tests did not finish within {minutes} min; {counts}; slow or stuck: {}",
+                if slow.is_empty() { "none reported".to_owned() } else { slow.join(", ") }
             ))
         }
     }

@@ -57,7 +57,7 @@ pub(super) fn run(
 }
 
 fn skipped_step(step: &'static Step, failed: &str) -> FinishedStep {
-    let result = Err(failed!("not run, since `{failed}` did not pass"));
+    let result = Err(failed!("not run, because `{failed}` failed"));
     FinishedStep { step, printed: String::new(), result, took: StepTime::default() }
 }
 
@@ -79,7 +79,7 @@ fn run_step(
     let output = command.stdin(Stdio::null()).stderr(Stdio::inherit()).output();
     let text = match output {
         Ok(output) => String::from_utf8_lossy(&output.stdout).into_owned(),
-        Err(error) => format!("the step could not be started: {error}\n"),
+        Err(error) => format!("failed to start the step: {error}\n"),
     };
     let (printed, result, took) = outcome::parse(&text);
     FinishedStep {

@@ -80,7 +80,7 @@ fn compare() -> Result<(String, Vec<String>)> {
             let is_listed = page.contains(&format!("`{name}`")) || page.contains(&format!("::{name}`"));
             (!is_listed).then(|| format!("not in {PAGE}: {name}"))
         }))
-        .chain(unneeded.map(|(name, _)| format!("on the list of exceptions, and not missing: {name}")));
+        .chain(unneeded.map(|(name, _)| format!("listed as an exception, but not missing: {name}")));
     let mut problems: Vec<String> = problems.collect();
     let single_features = theirs.features.keys().map(String::as_str).filter(|name| !name.starts_with('_'));
     let sets: BTreeSet<&str> = FEATURE_SETS.iter().copied().chain(single_features).collect();

@@ -167,7 +167,7 @@ impl Folder {
         let names = Job::new("openssl").words("ciphers -s -tls1_2 ALL:COMPLEMENTOFALL:@SECLEVEL=0").text()?;
         let names: Vec<&str> = names.trim().split(':').collect();
         if let Some(kind) = KINDS.iter().find(|kind| !names.iter().any(|name| name.contains(**kind))) {
-            bail!("openssl has no suite of the kind {kind}: nothing was asked");
+            bail!("openssl has no cipher suite of the kind {kind}");
         }
         let mut accepted_by_any = BTreeSet::new();
         for name in &names {

@@ -28,7 +28,7 @@ pub(super) fn check() -> Result<String> {
         let shell = Job::new("bash").arg("-c").arg(format!("{programs}{script}")).seconds(30);
         let printed = shell.text()?;
         let is_shown = printed.trim_end() == output.trim_end();
-        let wrong = || failed!("printed\n{printed}\nand not\n{output}");
+        let wrong = || failed!("printed\n{printed}\nexpected\n{output}");
         commands.count(command, is_shown.then_some(()).ok_or_else(wrong))?;
     }
     let clients = Job::new("node").arg("run.mjs").arg(browser).arg(format!("http://{}", server.address()));

@@ -9,7 +9,7 @@ const FOLDER: &str = ".github/workflows";
 pub(super) fn check() -> Result<String> {
     let actionlint = tools::ACTIONLINT.get()?;
     let files = files::below(&workspace::root().join(FOLDER))?;
-    ensure!(!files.is_empty(), "there are no workflows in {FOLDER}");
+    ensure!(!files.is_empty(), "no workflows in {FOLDER}");
     Job::new(actionlint).arg("-no-color").args(&files).run()?;
     Ok(format!("{} workflows", files.len()))
 }

@@ -10,7 +10,7 @@
 
 namespace {
 
-suite::Reply Answer(const suite::Greeting& greeting) {
+suite::Reply MakeReply(const suite::Greeting& greeting) {
   suite::Detail detail;
   for (const auto& age : greeting.ages()) detail.add_names(age.first);
   suite::Reply reply;
@@ -26,14 +26,14 @@ class Greeter final : public suite::Greeter::Service {
     if (greeting->name() == "nobody") return {grpc::StatusCode::FAILED_PRECONDITION, "there is nobody", "\xff"};
     context->AddInitialMetadata("greeter", "c++");
     context->AddTrailingMetadata("greeted-bin", std::string("\0\1", 2));
-    *reply = Answer(*greeting);
+    *reply = MakeReply(*greeting);
     return grpc::Status::OK;
   }
 
   grpc::Status GreetAll(grpc::ServerContext*,
                         grpc::ServerReaderWriter<suite::Reply, suite::Greeting>* stream) override {
     suite::Greeting greeting;
-    while (stream->Read(&greeting)) stream->Write(Answer(greeting));
+    while (stream->Read(&greeting)) stream->Write(MakeReply(greeting));
     return grpc::Status::OK;
   }
 };

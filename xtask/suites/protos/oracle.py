@@ -22,14 +22,14 @@ ERROR = re.compile(r"^(?P<file>\S+?\.proto)(:(?P<line>\d+):(?P<column>\d+))?: ")
 SECONDS = 600
 
 
-class Said:
+class CompilerOutput:
     """One program's word on some files: a digest of an encoded FileDescriptorSet, or the errors."""
 
     def __init__(self, digest, lines, roots):
         self.digest, self.lines = digest, lines
         found = [match for match in map(ERROR.match, lines) if match]
         places = [(on_disk(match["file"], roots), match["line"], match["column"]) for match in found]
-        self.positions = [place for place in places if place[1] is not None]
+        self.positions = [position for position in places if position[1] is not None]
         self.first = (self.positions[:1] or places[:1] or [None])[0]
         self.file_without_position = places[0][0] if places and places[0][1] is None else None
 
@@ -64,7 +64,7 @@ class Oracle:
         """Gives the set, or none, and the lines of errors."""
         out = self.folder / f"{name}.{Path(program).name}"
         out.unlink(missing_ok=True)
-        command = [program, *[word for root in self.roots(tree) for word in ("-I", root)]]
+        command = [program, *[argument for root in self.roots(tree) for argument in ("-I", root)]]
         command += ["--include_imports"] if with_imports else []
         command += ["--include_source_info", "-o", str(out), *files]
         try:
@@ -73,27 +73,27 @@ class Oracle:
             return None, [f"no end within {SECONDS} s"]
         encoded = out.read_bytes() if done.returncode == 0 and out.exists() else None
         out.unlink(missing_ok=True)
-        said = (done.stdout + done.stderr).decode("utf-8", "replace").splitlines()
-        return encoded, [line for line in said if line.strip() and ": warning: " not in line]
+        output_lines = (done.stdout + done.stderr).decode("utf-8", "replace").splitlines()
+        return encoded, [line for line in output_lines if line.strip() and ": warning: " not in line]
 
     def roots(self, tree):
         # Both prefer the current files of Protobuf itself to copies in a tree.
         return [self.include] + tree["roots"]
 
-    def said(self, program, tree, files, name, with_imports):
+    def run_compiler(self, program, tree, files, name, with_imports):
         encoded, lines = self.run(program, tree, files, name, with_imports)
         return encoded and hashlib.sha256(encoded).hexdigest(), lines
 
-    def protoc_said(self, tree, files, name, with_imports):
+    def cached_protoc_output(self, tree, files, name, with_imports):
         key = hashlib.sha256(json.dumps([self.roots(tree), files, with_imports]).encode()).hexdigest()
         if key not in self.known:
-            self.known[key] = self.said(self.protoc, tree, files, name, with_imports)
+            self.known[key] = self.run_compiler(self.protoc, tree, files, name, with_imports)
         return self.known[key]
 
     def compare(self, tree, files, name, with_imports=False):
         roots = self.roots(tree)
-        theirs = Said(*self.protoc_said(tree, files, name, with_imports), roots)
-        ours = Said(*self.said(self.ours, tree, files, name, with_imports), roots)
+        theirs = CompilerOutput(*self.cached_protoc_output(tree, files, name, with_imports), roots)
+        ours = CompilerOutput(*self.run_compiler(self.ours, tree, files, name, with_imports), roots)
         if theirs.digest is None or ours.digest is None:
             if (theirs.digest is None) != (ours.digest is None):
                 return "verdict", f"protoc: {theirs.brief()}\nours: {ours.brief()}"
@@ -109,8 +109,8 @@ class Oracle:
     def tree(self, tree, jobs):
         numbered = list(enumerate(tree["files"]))
         prefix = re.sub(r"\W", "_", tree["name"])
-        kept = self.cache and self.cache / f"{prefix}.json"
-        self.known = json.loads(kept.read_text()) if kept and kept.exists() else {}
+        cache_file = self.cache and self.cache / f"{prefix}.json"
+        self.known = json.loads(cache_file.read_text()) if cache_file and cache_file.exists() else {}
         with ThreadPoolExecutor(jobs) as pool:
             alone = list(pool.map(lambda one: self.compare(tree, [one[1]], f"{prefix}{one[0]}"), numbered))
         verdicts, findings = {}, []
@@ -119,17 +119,19 @@ class Oracle:
             if finding:
                 findings.append({"file": file, "verdict": verdict, "finding": finding})
         accepted = [file for file, (verdict, _) in zip(tree["files"], alone) if verdict.startswith("equal")]
-        whole, finding = self.compare(tree, accepted, f"{prefix}-whole", with_imports=True) if accepted else ("none", "")
+        set_verdict, finding = "none", ""
+        if accepted:
+            set_verdict, finding = self.compare(tree, accepted, f"{prefix}-whole", with_imports=True)
         if finding:
-            findings.append({"file": "all as one set", "verdict": whole, "finding": finding})
-        if kept:
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            kept.write_text(json.dumps(self.known))
+            findings.append({"file": "all as one set", "verdict": set_verdict, "finding": finding})
+        if cache_file:
+            cache_file.parent.mkdir(parents=True, exist_ok=True)
+            cache_file.write_text(json.dumps(self.known))
         return {
             "name": tree["name"],
             "files": len(tree["files"]),
             "verdicts": verdicts,
-            "whole": whole,
+            "whole": set_verdict,
             "findings": findings,
         }
 
@@ -220,13 +222,13 @@ def locations(path, both, found):
 
 def value(message, field):
     if field.is_extension:
-        held = message.Extensions
+        value = message.Extensions
         if field.is_repeated:
-            return list(held[field])
-        return held[field] if message.HasExtension(field) else None
+            return list(value[field])
+        return value[field] if message.HasExtension(field) else None
     if field.is_repeated:
-        held = getattr(message, field.name)
-        return dict(held) if hasattr(held, "items") else list(held)
+        value = getattr(message, field.name)
+        return dict(value) if hasattr(value, "items") else list(value)
     return getattr(message, field.name) if message.HasField(field.name) else None
 
 

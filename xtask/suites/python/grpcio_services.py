@@ -41,16 +41,16 @@ def code_of(call) -> grpc.StatusCode:
     raise AssertionError(f"an error was expected, and there is {result}")
 
 
-def asked(service: str) -> health_pb2.HealthCheckRequest:
+def health_request(service: str) -> health_pb2.HealthCheckRequest:
     return health_pb2.HealthCheckRequest(service=service)
 
 
 def health_check(channel: grpc.Channel) -> None:
     health = health_pb2_grpc.HealthStub(channel)
     for service in ["", *SERVICES]:
-        status = health.Check(asked(service), timeout=TIMEOUT_S).status
+        status = health.Check(health_request(service), timeout=TIMEOUT_S).status
         check(f"status of {service!r}", status, health_pb2.HealthCheckResponse.SERVING)
-    code = code_of(lambda: health.Check(asked("a.B"), timeout=TIMEOUT_S))
+    code = code_of(lambda: health.Check(health_request("a.B"), timeout=TIMEOUT_S))
     check("status of a service that is unknown", code, grpc.StatusCode.NOT_FOUND)
 
 
@@ -61,8 +61,8 @@ def health_list(channel: grpc.Channel) -> None:
 
 def reflection_services(channel: grpc.Channel) -> None:
     listed = list(ProtoReflectionDescriptorDatabase(channel).get_services())
-    own = ["grpc.health.v1.Health", "grpc.reflection.v1.ServerReflection", "grpc.reflection.v1alpha.ServerReflection"]
-    check("services that are listed", listed, own + SERVICES)
+    own_services = ["grpc.health.v1.Health", "grpc.reflection.v1.ServerReflection", "grpc.reflection.v1alpha.ServerReflection"]
+    check("services that are listed", listed, own_services + SERVICES)
 
 
 def reflection_unknown(channel: grpc.Channel) -> None:
@@ -114,7 +114,7 @@ def declared(file: FileDescriptorProto) -> list[str]:
 
 def health_watch(channel: grpc.Channel) -> None:
     """Watches the server stop."""
-    responses = health_pb2_grpc.HealthStub(channel).Watch(asked(""), timeout=TIMEOUT_S)
+    responses = health_pb2_grpc.HealthStub(channel).Watch(health_request(""), timeout=TIMEOUT_S)
     check("status at once", next(responses).status, health_pb2.HealthCheckResponse.SERVING)
     os.kill(int(sys.argv[2]), signal.SIGTERM)
     check("status when it stops", next(responses).status, health_pb2.HealthCheckResponse.NOT_SERVING)

@@ -41,7 +41,7 @@ class Case:
         connection.h2.initiate_connection()
 
     def called(self, connection: "Connection", stream: int, request: bytes) -> None:
-        connection.answer(stream, request)
+        connection.respond(stream, request)
 
     def ping_acknowledged(self, _data: bytes) -> None:
         pass
@@ -60,8 +60,8 @@ class GoAwayAfterEachCall(Case):
             # Above the last stream of the GOAWAY: never processed, and the client knows it (RFC 9113 §6.8).
             self.calls -= 1
             return
-        connection.answer(stream, request)
-        connection.leave(stream)
+        connection.respond(stream, request)
+        connection.send_goaway(stream)
 
     def is_content(self):
         return self.calls > 1 and self.connections == self.calls
@@ -69,21 +69,21 @@ class GoAwayAfterEachCall(Case):
 
 class RstAfterHeader(Case):
     def called(self, connection, stream, _request):
-        connection.send_head(stream)
+        connection.send_response_headers(stream)
         connection.h2.reset_stream(stream, h2.errors.ErrorCodes.NO_ERROR)
 
 
 class RstDuringData(Case):
     def called(self, connection, stream, request):
         message = connection.message(request)
-        connection.send_head(stream)
+        connection.send_response_headers(stream)
         connection.h2.send_data(stream, message[: len(message) // 2])
         connection.h2.reset_stream(stream, h2.errors.ErrorCodes.NO_ERROR)
 
 
 class RstAfterData(Case):
     def called(self, connection, stream, request):
-        connection.send_head(stream)
+        connection.send_response_headers(stream)
         connection.h2.send_data(stream, connection.message(request))
         connection.h2.reset_stream(stream, h2.errors.ErrorCodes.NO_ERROR)
 
@@ -102,7 +102,7 @@ class Ping(Case):
 
     def called(self, connection, stream, request):
         self.ping(connection, "a")
-        connection.answer(stream, request)
+        connection.respond(stream, request)
         self.ping(connection, "b")
 
     def ping_acknowledged(self, data):
@@ -129,14 +129,14 @@ class DataFramePadding(Case):
     """DATA of 5 bytes with 255 of padding: padding counts against the windows and must be given back."""
 
     def called(self, connection, stream, request):
-        connection.answer(stream, request, padded=True)
+        connection.respond(stream, request, padded=True)
 
 
 class NoTrailers(Case):
     """The stream ends without grpc-status."""
 
     def called(self, connection, stream, request):
-        connection.send_head(stream)
+        connection.send_response_headers(stream)
         connection.h2.send_data(stream, connection.message(request), end_stream=True)
 
 
@@ -152,7 +152,7 @@ class MessageTooLong(Case):
     """The message's prefix promises almost 4 GiB and the stream ends."""
 
     def called(self, connection, stream, _request):
-        connection.send_head(stream)
+        connection.send_response_headers(stream)
         connection.h2.send_data(stream, b"\x00\xff\xff\xff\xff" + bytes(100), end_stream=False)
         connection.send_trailers(stream)
 
@@ -255,12 +255,12 @@ class Connection:
                 with self.case.lock:
                     self.case.ping_acknowledged(event.ping_data)
 
-    def answer(self, stream: int, request: bytes, padded: bool = False) -> None:
-        self.send_head(stream)
+    def respond(self, stream: int, request: bytes, padded: bool = False) -> None:
+        self.send_response_headers(stream)
         self.waiting[stream] = (self.message(request), padded)
         self.send_waiting(stream)
 
-    def send_head(self, stream: int) -> None:
+    def send_response_headers(self, stream: int) -> None:
         self.h2.send_headers(stream, [(":status", "200"), ("content-type", "application/grpc")])
 
     def send_trailers(self, stream: int) -> None:
@@ -287,7 +287,7 @@ class Connection:
             del self.waiting[stream]
             self.send_trailers(stream)
 
-    def leave(self, last_stream: int) -> None:
+    def send_goaway(self, last_stream: int) -> None:
         # Past h2, which would take no more frames from the client.
         self.flush()
         self.sock.sendall(GoAwayFrame(0, last_stream_id=last_stream).serialize())

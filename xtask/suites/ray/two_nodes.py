@@ -34,11 +34,11 @@ LEAD_S = "4"
 COUNTED = ("ok", "failed", "dropped", "messages_received", "bytes_sent", "bytes_received", "schedule")
 
 thalweg, server = sys.argv[1:]
-scratch = tempfile.TemporaryDirectory(prefix="two-nodes-")
+temporary = tempfile.TemporaryDirectory(prefix="two-nodes-")
 
 
 def path(name):
-    return os.path.join(scratch.name, name)
+    return os.path.join(temporary.name, name)
 
 
 def read(name):
@@ -51,8 +51,8 @@ def command(address, options, load):
 
 
 def drive(address, options, load):
-    words = command(address, options, load)
-    done = subprocess.run(words, capture_output=True, text=True, timeout=90, check=False)
+    args = command(address, options, load)
+    done = subprocess.run(args, capture_output=True, text=True, timeout=90, check=False)
     print(done.stdout, done.stderr, flush=True)
     return done
 
@@ -63,13 +63,13 @@ def counts(timing):
     if int.from_bytes(data[:4], "big") & 0xFF == 0x04 or data[8:9] == b"\x78":
         data = zlib.decompress(data[8:])
     length = int.from_bytes(data[4:8], "big")
-    words, place, position = data[40 : 40 + length], 0, 0
+    encoded, place, position = data[40 : 40 + length], 0, 0
     found = collections.Counter()
-    while position < len(words):
+    while position < len(encoded):
         # ZigZag LEB128, whose ninth byte has eight bits.
         number = 0
         for index in range(9):
-            byte = words[position]
+            byte = encoded[position]
             position += 1
             number |= (byte if index == 8 else byte & 0x7F) << (7 * index)
             if index == 8 or byte < 0x80:
@@ -88,9 +88,9 @@ def nodes(stderr):
     return [line.rsplit("(", 1)[1] for line in lines]
 
 
-def check(what, holds, told=""):
-    if not holds:
-        print(f"FAIL {what}: {told}")
+def check(what, condition, detail=""):
+    if not condition:
+        print(f"FAIL {what}: {detail}")
         sys.exit(1)
     print(f"ok {what}", flush=True)
 
@@ -114,14 +114,14 @@ def shared_load(address):
     notes = [note["text"] for note in merged["notes"]]
     check("no part is missing or apart", not any("missing" in it or "apart" in it for it in notes), notes)
     check("the result is printed", "grpc.testing.TestService/UnaryCall" in done.stdout, done.stdout)
-    page_of_the_whole(merged)
+    check_page_of_merged_run(merged)
 
 
-def page_of_the_whole(merged):
+def check_page_of_merged_run(merged):
     """The page of the joined run says what the run does."""
-    words = [thalweg, "merge", path("merged.json")]
-    subprocess.run([*words, "-O", "html", "-o", path("merged.html")], check=True, timeout=60)
-    text = subprocess.run(words, check=True, timeout=60, capture_output=True, text=True).stdout
+    args = [thalweg, "merge", path("merged.json")]
+    subprocess.run([*args, "-O", "html", "-o", path("merged.html")], check=True, timeout=60)
+    text = subprocess.run(args, check=True, timeout=60, capture_output=True, text=True).stdout
     p99 = re.search(r"^latency .* p99 ([^,]+),", text, re.MULTILINE)[1]
     with open(path("merged.html"), encoding="utf-8") as file:
         page = file.read()
@@ -141,7 +141,7 @@ def page_of_the_whole(merged):
     check("the page has the run itself", all(within[it] == merged[it] for it in same), within)
 
 
-def shipped_and_not_kept(address):
+def check_shipped_program(address):
     os.mkdir(path("input"))
     with open(path("input/rate"), "w", encoding="utf-8") as file:
         file.write("400/30s\n")
@@ -163,17 +163,17 @@ def shipped_and_not_kept(address):
 def failures(address):
     options = ["--parts", "2", "--thalweg", thalweg]
     done = drive(address, options, ["--rps", "fast"])
-    told = "ended with exit code 2" in done.stderr and "`fast` is not a number" in done.stderr
-    check("arguments that make no load are exit code 2", done.returncode == 2 and told, done.returncode)
+    is_reported = "ended with exit code 2" in done.stderr and "`fast` is not a number" in done.stderr
+    check("arguments that make no load are exit code 2", done.returncode == 2 and is_reported, done.returncode)
     done = drive(address, ["--parts", "3", "--strict", "--placed-within", "2", "--thalweg", thalweg], ["-n", "1"])
-    told = "3 parts with 1 CPUs each were not placed within 2 s: there are 2 nodes" in done.stderr
-    check("parts that find no node are said", done.returncode == 1 and told, done.stderr)
+    is_reported = "3 parts with 1 CPUs each were not placed within 2 s: there are 2 nodes" in done.stderr
+    check("parts that find no node are said", done.returncode == 1 and is_reported, done.stderr)
 
 
-def interrupted(address):
+def check_interrupt(address):
     options = ["--parts", "2", "--thalweg", thalweg, "--output", path("interrupted.json")]
-    words = command(address, options, ["--rps", "100", "-z", "5m"])
-    driver = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    args = command(address, options, ["--rps", "100", "-z", "5m"])
+    driver = subprocess.Popen(args, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     # Once the parts are placed they begin within the lead.
     for line in driver.stderr:
         print(line, end="")
@@ -192,20 +192,20 @@ def interrupted_while_results_are_fetched():
     sys.dont_write_bytecode = True
     import thalweg_ray
 
-    came = (0, "", "{}")
+    fetched = (0, "", "{}")
     with mock.patch.multiple(
         thalweg_ray.ray,
         wait=lambda runs, timeout: (runs, []),
-        get=mock.Mock(side_effect=[KeyboardInterrupt, came, came]),
+        get=mock.Mock(side_effect=[KeyboardInterrupt, fetched, fetched]),
     ):
         outcomes = thalweg_ray.collect([mock.Mock(), mock.Mock()], ["here", "there"], ["one", "other"])
-    check("no result is lost when an interrupt comes as it is fetched", outcomes == [came, came], outcomes)
+    check("no result is lost when an interrupt comes as it is fetched", outcomes == [fetched, fetched], outcomes)
 
 
-def lost(cluster, node):
+def check_lost_node(cluster, node):
     options = ["--parts", "2", "--strict", "--thalweg", thalweg, "--output", path("lost.json")]
-    words = command(cluster.address, options, ["--rps", "100", "-z", "4s"])
-    driver = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    args = command(cluster.address, options, ["--rps", "100", "-z", "4s"])
+    driver = subprocess.Popen(args, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     for line in driver.stderr:
         print(line, end="")
         if line.startswith("part 1 "):
@@ -214,8 +214,8 @@ def lost(cluster, node):
     cluster.remove_node(node)
     stderr = driver.communicate(timeout=60)[1]
     print(stderr)
-    told = "ended with exit code 1:\nit was lost: " in stderr
-    check("a part whose node is lost is said", driver.returncode == 1 and told, driver.returncode)
+    is_reported = "ended with exit code 1:\nit was lost: " in stderr
+    check("a part whose node is lost is said", driver.returncode == 1 and is_reported, driver.returncode)
     notes = [note["text"] for note in read("lost.json")["notes"]]
     check("the other part is the result, with a note", any("of 2 is missing" in note for note in notes), notes)
 
@@ -232,11 +232,11 @@ def main():
         other = cluster.add_node(num_cpus=2, node_ip_address="127.0.0.1", object_store_memory=100 * 2**20)
         cluster.wait_for_nodes()
         shared_load(cluster.address)
-        shipped_and_not_kept(cluster.address)
+        check_shipped_program(cluster.address)
         failures(cluster.address)
-        interrupted(cluster.address)
+        check_interrupt(cluster.address)
         interrupted_while_results_are_fetched()
-        lost(cluster, other)
+        check_lost_node(cluster, other)
     finally:
         cluster.shutdown()
 

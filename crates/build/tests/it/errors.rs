@@ -139,11 +139,11 @@ fn missing_import() {
     check(
         &[("a.proto", "syntax = \"proto3\";\nimport \"gone.proto\";\n")],
         &[
-            "proto/a.proto:2:1: cannot import \"gone.proto\": file not found",
+            "proto/a.proto:2:1: failed to import \"gone.proto\": file not found",
             "  |",
             "2 | import \"gone.proto\";",
             "  | ^^^^^^",
-            "  = help: imports are looked for in the include directories (proto)",
+            "  = help: imports are searched in the include directories (proto)",
         ],
     );
 }
@@ -238,7 +238,7 @@ fn missing_file_is_reported() {
     fs::write(&proto, "syntax = \"proto3\";\n").expect("writable");
     let error = compile(&proto, &elsewhere);
     let expected =
-        "proto/a.proto: is in none of the include directories (proto/elsewhere); add its folder to them";
+        "proto/a.proto: not in any of the include directories (proto/elsewhere); add its folder to them";
     assert_eq!(printed(&error, folder.path()), expected);
 }
 
@@ -255,7 +255,7 @@ fn file_that_is_not_utf8_is_reported() {
     let error = compile(&proto, folder.path());
     assert_eq!(
         printed(&error, folder.path()),
-        "a.proto: cannot read proto/a.proto: Is a directory (os error 21)"
+        "a.proto: failed to read proto/a.proto: Is a directory (os error 21)"
     );
 }
 
@@ -269,7 +269,7 @@ fn missing_output_folder_is_reported() {
         .emit_rerun_if_changed(false)
         .compile_protos(&[&proto], &[folder.path()])
         .expect_err("the folder is not there");
-    let expected = "proto/gone: cannot write: No such file or directory (os error 2)";
+    let expected = "proto/gone: failed to write: No such file or directory (os error 2)";
     assert_eq!(printed(&error, folder.path()), expected);
 }
 
@@ -363,8 +363,8 @@ fn elements_with_the_same_rust_name_collide() {
     );
     check(
         "enum Kind {\n KIND_A_B = 0;\n A_B = 1;\n}",
-        "proto/a.proto:4:2: enum values \"A_B\" and \"KIND_A_B\" have one name but for case and the enum's own name \
-         before it",
+        "proto/a.proto:4:2: enum values \"A_B\" and \"KIND_A_B\" have the same name, ignoring case and the enum's \
+         name as a prefix",
     );
     check(
         "enum Kind {\n _ = 0;\n}",
@@ -445,7 +445,7 @@ fn default_naming_an_alias_uses_the_first_value() {
     fs::write(&proto, text).expect("it can be written");
     let builder = thalweg_build::configure().out_dir(folder.path()).emit_rerun_if_changed(false);
     builder.compile_protos(&[proto], &[folder.path()]).expect("it is valid");
-    let code = fs::read_to_string(folder.path().join("p.rs")).expect("it is there");
+    let code = fs::read_to_string(folder.path().join("p.rs")).expect("present");
     assert!(code.contains("default = \"First\"") && code.contains("default = \"Other\""), "{code}");
     assert!(!code.contains("Alias"), "{code}");
 }

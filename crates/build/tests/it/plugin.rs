@@ -39,7 +39,7 @@ fn run(input: &[u8]) -> Output {
     let mut plugin = Command::new(env!("CARGO_BIN_EXE_protoc-gen-thalweg"));
     plugin.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = plugin.spawn().expect("the plugin starts");
-    child.stdin.take().expect("it is piped").write_all(input).expect("the plugin reads all");
+    child.stdin.take().expect("stderr is piped").write_all(input).expect("the plugin reads all");
     child.wait_with_output().expect("the plugin ends")
 }
 
@@ -156,9 +156,9 @@ fn errors_are_in_the_response() {
     };
     check(&request(&["rootless.proto"], "clients"), "unknown option `clients`; the options are ");
     let lost = CodeGeneratorRequest { file_to_generate: vec!["a.proto".to_owned()], ..Default::default() };
-    check(&lost, "a.proto is to be generated, but its descriptor is missing");
+    check(&lost, "the request has no descriptor of a.proto, a file to generate");
     let output = run(b"nonsense");
     assert!(!output.status.success());
     let message = String::from_utf8_lossy(&output.stderr);
-    assert!(message.starts_with("error: stdin is not a CodeGeneratorRequest: "), "{message}");
+    assert!(message.starts_with("error: invalid CodeGeneratorRequest on stdin: "), "{message}");
 }

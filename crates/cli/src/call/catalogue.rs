@@ -18,7 +18,7 @@ pub(super) async fn of(
         (Some(files), _) => Ok(files),
         (None, Some(connecting)) => Ok(of_server(&connecting.connect().await?, args)),
         (None, None) => {
-            Err(Failure::bad_arguments("no target and no descriptors; add a target, --proto or --protoset"))
+            Err(Failure::bad_arguments("missing target or descriptors; add a target, --proto or --protoset"))
         }
     }
 }

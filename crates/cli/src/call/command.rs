@@ -41,14 +41,14 @@ pub(super) fn parse(words: &[String]) -> Result<(Option<String>, CallCommand), F
                 Err(Failure::bad_arguments(format!("unexpected `{}`; give the request with -d", rest[1])))
             }
             None => Err(Failure::bad_arguments(format!(
-                "`{}` is not list, describe or a method; write package.Service/Method",
+                "expected list, describe or a method, found `{}`; use package.Service/Method",
                 rest[0]
             ))),
         },
         [only] => match command(&[only]) {
             Some(command) if only.contains('/') => Ok((None, command)),
             _ => Err(Failure::bad_arguments(format!(
-                "nothing to do with {only}; add list, describe or package.Service/Method"
+                "missing command for {only}; add list, describe or package.Service/Method"
             ))),
         },
         _ => Err(Failure::bad_arguments("expected a target, and list, describe or package.Service/Method")),
@@ -86,9 +86,9 @@ mod tests {
             let error = parsed(words).unwrap_err();
             assert!(error.contains(expected), "{words}: {error}");
         };
-        check("host:1", "nothing to do with host:1");
+        check("host:1", "missing command for host:1");
         check("host list", "has no port");
-        check("host:1 hello", "not list, describe or a method");
+        check("host:1 hello", "expected list, describe or a method");
         check("host:1 a.B/C more", "unexpected `more`");
         check("list a b", "list takes one name");
     }

@@ -132,7 +132,7 @@ fn input(data: &str) -> Result<Box<dyn Read + Send>, Failure> {
         ("@" | "@-", _) => Box::new(stdin()),
         (text, None) => Box::new(Cursor::new(text.to_owned())),
         (_, Some(path)) => Box::new(
-            File::open(path).map_err(|error| Failure::failed(format!("cannot read {path}: {error}")))?,
+            File::open(path).map_err(|error| Failure::failed(format!("failed to read {path}: {error}")))?,
         ),
     })
 }

@@ -45,7 +45,7 @@ impl Timeline {
             ConnectStep::Resolved => self.ended("resolve", ""),
             ConnectStep::Connected { peer } => self.ended("connect", peer),
             ConnectStep::Secured => self.ended("tls", ""),
-            ConnectStep::Ready => self.ended("settings", "the server's HTTP/2 SETTINGS are here"),
+            ConnectStep::Ready => self.ended("settings", "received the server's HTTP/2 SETTINGS"),
             _ => {}
         }
     }

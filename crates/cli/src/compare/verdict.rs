@@ -35,7 +35,7 @@ pub(super) fn verdict(reports: &[Report], inconclusive: Inconclusive) -> Result<
         .flat_map(|report| {
             report.not_measured.iter().map(move |figure| {
                 format!(
-                    "cannot compare {figure} of {} with {}: not measured on both sides",
+                    "failed to compare {figure} of {} with {}: not measured on both sides",
                     report.b, report.a
                 )
             })

@@ -16,7 +16,7 @@ use crate::status;
 /// Returns the method and metadata.
 pub(super) fn heading(call: &Transcript<'_>) -> String {
     let Transcript { target, started, .. } = call;
-    let method = call.method.as_deref().unwrap_or("(the head is not in the capture)");
+    let method = call.method.as_deref().unwrap_or("(headers are not in the capture)");
     let title = match &call.captured {
         Some(it) => {
             format!(

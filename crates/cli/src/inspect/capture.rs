@@ -42,7 +42,7 @@ pub(super) fn inspect(
         outcome.is_ok() && flushed.is_ok()
     });
     let summary = read.map_err(|error| match error {
-        CaptureError::Io(error) => Failure::failed(format!("cannot read {name}: {error}")),
+        CaptureError::Io(error) => Failure::failed(format!("failed to read {name}: {error}")),
         CaptureError::Format => Failure::failed(format!("{name}: {error}")),
     })?;
     let problem = outcome?;

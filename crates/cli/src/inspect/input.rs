@@ -109,5 +109,5 @@ fn bytes_of(name: &str, mut reader: impl Read) -> Result<Vec<u8>, Failure> {
 }
 
 fn unreadable(name: &str, error: &io::Error) -> Failure {
-    Failure::failed(format!("cannot read {name}: {error}"))
+    Failure::failed(format!("failed to read {name}: {error}"))
 }

@@ -19,7 +19,7 @@ pub(super) fn heading() -> String {
 
 /// Returns the call's line and a line per note.
 pub(super) fn line(number: u64, call: &Call) -> String {
-    let method = call.method().unwrap_or_else(|| "(the head is not in the capture)".to_owned());
+    let method = call.method().unwrap_or_else(|| "(headers are not in the capture)".to_owned());
     let took = call.ended_at.saturating_sub(call.started_at());
     let mut text = format!(
         "{number:>5}  {}  {:>8}  {:<19}  {:<14}  {:<14}  {}, {} > {}\n",

@@ -33,7 +33,7 @@ impl std::str::FromStr for Selection {
         };
         let (first, last) = (number(first)?, number(last)?);
         if first > last {
-            return Err(format!("`{text}` ends before it begins: write {last}-{first}"));
+            return Err(format!("invalid range `{text}`; use {last}-{first}"));
         }
         Ok(Self::Numbers(first..=last))
     }

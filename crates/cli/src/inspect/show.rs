@@ -45,8 +45,8 @@ pub(super) fn take_apart(
             write::tree(inspection, output, paint, width, args.full)
         }
         Format::Text => {
-            let heading =
-                "# Written by `thalweg inspect -O text`; `thalweg inspect --assemble` makes bytes of it.\n";
+            let heading = "# Written by `thalweg inspect -O text`; convert it back with `thalweg inspect \
+                           --assemble`.\n";
             output.write_all(heading.as_bytes()).and_then(|()| write::text(inspection, output))
         }
         Format::Json => write::json(inspection, output),

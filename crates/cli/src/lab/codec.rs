@@ -30,7 +30,7 @@ const HOW_TO_GET_CODECS: &str = "in a clone of the Thalweg repository run `cargo
 /// Encoding and decoding: Protobuf, JSON, MessagePack (30 minutes; --quick: 4)
 #[derive(Debug, Args)]
 #[command(
-    mut_arg("quick", |quick| quick.help("10 to 10⁶ conversions in place of 10 to 10⁷, and fewer rounds")),
+    mut_arg("quick", |quick| quick.help("10 to 10⁶ conversions instead of 10 to 10⁷, and fewer rounds")),
     mut_arg("budget", |budget| budget.help("Time limit of all conversions; skips the longest steps")),
 )]
 pub(super) struct CodecArgs {
@@ -115,11 +115,11 @@ impl CodecArgs {
         let name = CODECS;
         if let Some(mut command) = directory.build_command(&[name]) {
             if !directory.missing([name]).is_empty() {
-                terminal::say(&format!("not built yet: the codecs; running `cargo xtask peers {name}`"));
+                terminal::say(&format!("codecs are not built yet; running `cargo xtask peers {name}`"));
             }
             // If the build fails, the program is missing and reported below.
             command.status().map_err(|error| {
-                Failure::failed(format!("cannot start {}: {error}", command.get_program().display()))
+                Failure::failed(format!("failed to start {}: {error}", command.get_program().display()))
             })?;
         }
         directory

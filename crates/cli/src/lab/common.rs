@@ -115,7 +115,9 @@ where
 /// Fails if the study has no answer.
 fn check_answer(report: &Report) -> Result<ExitCode, Failure> {
     match report.unanswered {
-        Some(_) => Err(Failure::failed("the study has no answer: too many windows are not valid; see above")),
+        Some(_) => {
+            Err(Failure::failed("the study is inconclusive: too many windows are not valid; see above"))
+        }
         None => Ok(ExitCode::SUCCESS),
     }
 }
@@ -130,7 +132,7 @@ pub(super) fn listen_for_signals() -> Result<Interrupt, Failure> {
 
 /// Assigns separate CPUs to client and server, if there are enough.
 pub(super) fn halves() -> Result<CpuAssignment, Failure> {
-    CpuAssignment::halves().map_err(|error| Failure::failed(format!("cannot read the CPUs: {error}")))
+    CpuAssignment::halves().map_err(|error| Failure::failed(format!("failed to read the CPUs: {error}")))
 }
 
 /// Creates the output folder, by default `lab-2026-11-21T08-00-00` in the current one.

@@ -120,7 +120,7 @@ impl ConnectionsArgs {
     /// Returns the connection counts that this machine allows and a note about the others. Raises limits.
     fn reached(&self) -> Result<(Vec<u32>, Option<String>), Failure> {
         let reach = Reach::raised().map_err(|error| {
-            Failure::failed(format!("cannot read the limit of file descriptors: {error}"))
+            Failure::failed(format!("failed to read the limit of file descriptors: {error}"))
         })?;
         let asked = self.connections.as_deref().unwrap_or(&ConnectionsOptions::CONNECTIONS);
         Ok(reach.allowed(asked))

@@ -66,7 +66,7 @@ pub(super) fn run(args: &PublishedArgs) -> Result<ExitCode, Failure> {
     measure(args.peers.peers.as_deref(), &program, &mut results, &directory, &interrupt)?;
     let finished = finish(results, &directory);
     if interrupt.is_requested() {
-        return Err(Failure::interrupted("interrupted: the page has what was measured until then"));
+        return Err(Failure::interrupted("interrupted; the page is partial"));
     }
     finished
 }
@@ -103,7 +103,7 @@ fn resume(folder: &Path) -> Result<(PublishedResults, ResultsDirectory), Failure
 /// Pins this process and all that it starts to `cores` CPUs.
 fn keep_on_cores(cores: Option<usize>) -> Result<(), Failure> {
     let Some(cores) = cores else { return Ok(()) };
-    let seen = |error| Failure::failed(format!("cannot read the CPUs: {error}"));
+    let seen = |error| Failure::failed(format!("failed to read the CPUs: {error}"));
     let available = CpuList::available().map_err(seen)?;
     let first = available.first(cores).ok_or_else(|| {
         let there_are = available.as_slice().len();

@@ -105,6 +105,6 @@ fn parse_call_target(text: &str) -> Result<CallTarget, String> {
         return text.parse().map(CallTarget::Method).map_err(|error: MethodNameError| error.to_string());
     }
     text.parse().map(CallTarget::Benchmark).map_err(|error: UnknownCallType| {
-        format!("{error}; a method is written with its service: package.Service/Method")
+        format!("{error}; write a method with its service: package.Service/Method")
     })
 }

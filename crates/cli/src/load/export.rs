@@ -26,7 +26,7 @@ pub(super) fn begin(args: &ExportArgs, notices: &Notices) -> Result<Option<Box<d
     };
     let notices = notices.clone();
     let export = Export::start(runtime, listener, push, move |text| notices.say(text));
-    let export = export.map_err(|error| Failure::failed(format!("cannot start a thread: {error}")))?;
+    let export = export.map_err(|error| Failure::failed(format!("failed to start a thread: {error}")))?;
     Ok(Some(Box::new(export)))
 }
 
@@ -49,8 +49,9 @@ fn listen(address: &str, notices: &Notices) -> Result<TcpListener, Failure> {
         notices.say(&format!("metrics at http://{}/metrics", listener.local_addr()?));
         Ok(listener)
     };
-    bind()
-        .map_err(|error| Failure::bad_arguments(format!("--prometheus: cannot listen on {address}: {error}")))
+    bind().map_err(|error| {
+        Failure::bad_arguments(format!("--prometheus: failed to listen on {address}: {error}"))
+    })
 }
 
 fn push(target: &str, args: &ExportArgs) -> Result<Push, Failure> {

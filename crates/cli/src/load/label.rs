@@ -23,7 +23,7 @@ pub(super) fn parse_tags(text: &str) -> Result<Tags, String> {
     }
     let (key, value) = text
         .split_once('=')
-        .ok_or_else(|| format!("`{text}` is not a tag; use build=7 or {{\"build\": \"7\"}}"))?;
+        .ok_or_else(|| format!("invalid tag `{text}`; use build=7 or {{\"build\": \"7\"}}"))?;
     Ok(Tags::from([tag(key, value)?]))
 }
 
@@ -51,7 +51,7 @@ mod tests {
         assert_eq!(parse_tags("of = a=b"), Ok(Tags::from([("of".to_owned(), "a=b".to_owned())])));
         assert_eq!(parse_tags("empty="), Ok(Tags::from([("empty".to_owned(), String::new())])));
         for (text, expected) in [
-            ("build", "is not a tag"),
+            ("build", "invalid tag"),
             ("=7", "the key must not be empty"),
             ("a=b\nc", "both must be one line"),
             (r#"{"build": 7}"#, "tags must be an object of strings"),

@@ -90,7 +90,7 @@ impl LoadArgs {
         };
         let text = match text.strip_prefix('@') {
             Some(path) => fs::read_to_string(path)
-                .map_err(|error| Failure::failed(format!("cannot read {path}: {error}")))?,
+                .map_err(|error| Failure::failed(format!("failed to read {path}: {error}")))?,
             None => text.clone(),
         };
         let schedule: Schedule = text

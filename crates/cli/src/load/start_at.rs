@@ -4,10 +4,10 @@ use std::time::{Duration, SystemTime};
 
 use thalweg_measure::figures::span;
 
-/// Returns `measuring begins at 2026-11-26T09:30:00Z, in 12 s`, or `None` for a past time.
+/// Returns `measuring starts at 2026-11-26T09:30:00Z, in 12 s`, or `None` for a past time.
 pub(super) fn waits(start_at: SystemTime) -> Option<String> {
     let ahead = start_at.duration_since(SystemTime::now()).ok()?;
-    Some(format!("measuring begins at {}, in {}", humantime::format_rfc3339(start_at), span(ahead)))
+    Some(format!("measuring starts at {}, in {}", humantime::format_rfc3339(start_at), span(ahead)))
 }
 
 /// Parses RFC 3339 or seconds since 1970.
@@ -19,7 +19,7 @@ pub(super) fn parse(text: &str) -> Result<SystemTime, String> {
     };
     time.ok_or_else(|| {
         format!(
-            "`{text}` is not a time; use RFC 3339 (2026-11-26T09:30:00Z) or seconds since 1970 \
+            "invalid time `{text}`; use RFC 3339 (2026-11-26T09:30:00Z) or seconds since 1970 \
              ($(($(date +%s) + 60)))"
         )
     })
@@ -37,7 +37,7 @@ mod tests {
         assert_eq!(parse("60"), at(60.0));
         assert_eq!(parse("60.5"), at(60.5));
         for text in ["", "soon", "-1", "+30s", "1e300", "2026-11-26"] {
-            assert!(parse(text).unwrap_err().contains("is not a time"), "{text}");
+            assert!(parse(text).unwrap_err().contains("invalid time"), "{text}");
         }
     }
 }

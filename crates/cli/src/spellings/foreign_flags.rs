@@ -21,7 +21,7 @@ pub(super) const FOREIGN_FLAGS: &[ForeignFlags] = &[
     load(&["data-file", "D"], "use -d @FILE"),
     load(&["binary", "binary-file", "b", "B"], "use -I binary with -d @FILE or -d @-"),
     load(&["metadata-file", "M"], "use -m 'name: value', once for each"),
-    load(&["config"], "use --scenario FILE for what is called, and flags for how much and how long"),
+    load(&["config"], "use --scenario FILE for the calls, and flags for rate and duration"),
     load(&["async"], "use --rps, which starts calls without waiting for responses"),
     load(
         &["load-schedule", "load-start", "load-step", "load-end", "load-step-duration", "load-max-duration"],
@@ -66,7 +66,7 @@ pub(super) const FOREIGN_FLAGS: &[ForeignFlags] = &[
         &["redirect", "A", "T", "http-version", "http2", "no-pre-lookup", "proxy-header"],
         "leave it out: gRPC is POST over HTTP/2",
     ),
-    load(&["proxy-http-version", "proxy-http2"], "leave it out: a proxy would be measured, too"),
+    load(&["proxy-http-version", "proxy-http2"], "leave it out: it would measure the proxy, too"),
     load(&["host"], "use --authority"),
     load(&["aws-session", "aws-sigv4", "a"], "use -m 'authorization: …'"),
     load(&["form", "F", "Z"], "use -d JSON or -d @FILE"),
@@ -77,7 +77,7 @@ pub(super) const FOREIGN_FLAGS: &[ForeignFlags] = &[
     load(&["stats-success-breakdown"], "leave it out: latency and failed_latency are always apart"),
     load(&["db-url"], "use -O csv or -O json with -o FILE"),
     load(&["output-format"], "use -O text, json, csv or html"),
-    load(&["time-unit", "no-color", "u"], "leave it out: each time has the unit that fits"),
+    load(&["time-unit", "no-color", "u"], "leave it out: units are chosen automatically"),
     call(&["rpc-header"], "use -m for the call, and --reflect-metadata for reflection"),
     call(
         &["use-reflection"],
@@ -86,7 +86,7 @@ pub(super) const FOREIGN_FLAGS: &[ForeignFlags] = &[
     call(&["proto-out-dir"], "use --protoset-out FILE; `describe` prints declarations"),
     call(
         &["alts", "alts-handshaker-service", "alts-target-service-account"],
-        "ALTS is not supported; it works within Google Cloud only",
+        "leave it out: ALTS works only in Google Cloud and is not supported",
     ),
     call(&["unix"], "use unix:PATH as the target"),
     call(&["version"], "use `thalweg --version`"),

@@ -138,9 +138,9 @@ fn invalid_user_messages_are_rejected() {
     check("a.jsonl", b"{}\n\n{\"item\": 1}\n", "shop.Order", &["a.jsonl, line 3: ", "item", "string"]);
     check("a.jsonl", b"{}\n{\"size\": 1}\n", "shop.Order", &["a.jsonl, line 2: ", "size"]);
     check("a.jsonl", b"{}\n{}\n{]\n", "shop.Order", &["a.jsonl, line 3: ", "at column 2"]);
-    check("a.jsonl", b"\n", "shop.Order", &["a.jsonl holds no message"]);
-    check("a.bin", b"", "shop.Order", &["a.bin holds no message"]);
-    check("a.bin", b"\x00\x05\x0a", "shop.Order", &["a.bin, message 2: ", "5 bytes", "1 more"]);
+    check("a.jsonl", b"\n", "shop.Order", &["a.jsonl contains no messages"]);
+    check("a.bin", b"", "shop.Order", &["a.bin contains no messages"]);
+    check("a.bin", b"\x00\x05\x0a", "shop.Order", &["a.bin, message 2: ", "expected 5 bytes", "found 1"]);
     check("a.bin", b"\x02\x0a\x05", "shop.Order", &["a.bin, message 1: "]);
     check("a.bin", lines, "shop.Order", &["a.bin, message 1: "]);
 }

@@ -148,7 +148,7 @@ fn saved_results_are_compared_if_from_one_machine() {
         &|_| (),
         &["--fail-on", "server-cpu"],
         2,
-        "cannot compare server-cpu of b with a: not measured on both sides",
+        "failed to compare server-cpu of b with a: not measured on both sides",
     );
     check(&other_machine, &[], 2, "they differ in the machine's processor");
     check(&other_machine, &["--force"], 0, "! compared although they differ in the machine's processor");
@@ -159,7 +159,7 @@ fn saved_results_are_compared_if_from_one_machine() {
         "they differ in method (grpc.testing.TestService/EmptyCall",
     );
     check(&|run| run["in_flight"] = 2.into(), &[], 2, "they differ in in flight (1 and 2)");
-    check(&|run| run["machine"] = Value::Null, &[], 0, "! no machine is recorded for b");
+    check(&|run| run["machine"] = Value::Null, &[], 0, "! the machine of b is not recorded");
     // Several runs per side; those of B are ten times as slow.
     let sides = ["a", "b"].map(|side| folder.path().join(side));
     for (side, factor) in sides.iter().zip([1.0, 10.0]) {
@@ -196,9 +196,9 @@ fn invalid_comparisons_are_explained() {
         assert_eq!((code, stdout.as_str()), (Some(expected_code), ""), "{arguments:?}: {stderr}");
         assert!(stderr.contains(expected), "{arguments:?}: {stderr}");
     };
-    check(&[], 2, "name two results to compare");
-    check(&[&nothing, &nothing], 1, "nothing.json: is not a result of a load: it has no `schema`");
-    check(&["/no/such.json", &nothing], 1, "/no/such.json: cannot be read");
+    check(&[], 2, "expected two results");
+    check(&[&nothing, &nothing], 1, "nothing.json: not a load result: missing `schema`");
+    check(&["/no/such.json", &nothing], 1, "/no/such.json: failed to read the file");
     check(&[&nothing, "--", "--call", "a.B/C"], 2, "-- needs servers; use --a and --b");
     for (flag, value) in
         [("--rounds", "3"), ("--window", "1s"), ("--warmup", "0s"), ("--start-timeout", "1s")]
@@ -213,7 +213,7 @@ fn invalid_comparisons_are_explained() {
     }
     // Invalid targets fail before any wait.
     let malformed = ["--a", "s", "--b", "s", "--a-target", "ipv4:hello", "--b-target", "127.0.0.1:1"];
-    check(&malformed, 1, "`hello` is not an address");
+    check(&malformed, 1, "invalid address `hello`");
     check(&["--a", "s", "--b", "s", "--target", "127.0.0.1:1"], 2, "cannot both listen on 127.0.0.1:1");
     check(&["--a", "s {port}", "--b", "s {port}", "--", "-z", "1s"], 2, "-z cannot follow --: use --window");
     check(&["--a", "s {port}", "--b", "s {port}", "--", "--expect=p99<1s"], 2, "--expect cannot follow --");
@@ -224,7 +224,7 @@ fn invalid_comparisons_are_explained() {
     ] {
         check(&["--a", "s {port}", "--b", "s {port}", "--", flag, "5s"], 2, expected);
     }
-    check(&["--margin", "5"], 2, "`5` is not a percentage");
+    check(&["--margin", "5"], 2, "invalid percentage `5`");
     check(&["--fail-on", "speed"], 2, "unknown figure `speed`");
     // A server that exits, one that never listens, and an invalid load.
     let ends = ["--a", "echo no such flag; exit 7; # {port}", "--b", "s {port}"];
@@ -247,7 +247,7 @@ fn dying_server_ends_comparison_with_its_stderr() {
     ];
     let (code, stdout, stderr) = compare(&arguments);
     assert_eq!((code, stdout.as_str()), (Some(1), ""), "{stderr}");
-    let expected = "the server of A ended while it was measured: exit status: 4";
+    let expected = "the server of A exited during the measurement: exit status: 4";
     assert!(stderr.contains(expected) && stderr.contains("it is over"), "{stderr}");
 }
 

@@ -136,7 +136,7 @@ fn study_without_valid_windows_fails() {
     fs::remove_dir_all(&out).unwrap();
 
     assert_eq!(code, Some(1), "{stdout}{stderr}");
-    assert!(stderr.contains("the study has no answer: too many windows are not valid"), "{stderr}");
+    assert!(stderr.contains("the study is inconclusive: too many windows are not valid"), "{stderr}");
     let text = stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(text.contains("other program") && text.contains("or use a longer --budget."), "{stdout}");
     assert!(!text.contains("cannot tell"), "{stdout}");
@@ -218,6 +218,6 @@ fn run_under_cpu_quota_is_not_valid() {
     let run: Value = serde_json::from_str(&stdout).unwrap();
     let why = invalid(&run);
     // On a busy machine other programs may be the limit instead.
-    let reasons = ["a CPU quota (cgroup) held it back", "other programs were running"];
+    let reasons = ["a CPU quota (cgroup) limited it", "other programs were running"];
     assert!(reasons.iter().any(|reason| why.contains(reason)), "{run:#}");
 }

@@ -69,7 +69,7 @@ fn invalid_arguments_are_rejected() {
     check(&["completions"], BAD_ARGUMENTS, &["<SHELL>"]);
     check(&["completions", "tcsh"], BAD_ARGUMENTS, &["'tcsh'", "bash, elvish, fish, powershell, zsh"]);
     check(&["man"], BAD_ARGUMENTS, &["<DIRECTORY>"]);
-    check(&["man", "/proc/thalweg"], FAILED, &["/proc/thalweg", "cannot write man pages"]);
+    check(&["man", "/proc/thalweg"], FAILED, &["/proc/thalweg", "failed to write man pages"]);
     check(&["load"], BAD_ARGUMENTS, &["<TARGET>"]);
     check(
         &["peer", "load", nobody, "--echo", "people"],
@@ -102,9 +102,9 @@ fn invalid_arguments_are_rejected() {
     );
     check(&["load", nobody, "-c", "0"], BAD_ARGUMENTS, &["'--in-flight <N>'", "0 is not in 1.."]);
     check(&["load", nobody, "--call", "a.B/C", "-n", "10", "-c", "0"], BAD_ARGUMENTS, &["0 is not in 1.."]);
-    check(&["load", "http://host/path"], BAD_ARGUMENTS, &["has the path `/path`", "write http://host"]);
+    check(&["load", "http://host/path"], BAD_ARGUMENTS, &["has the path `/path`", "use http://host"]);
     check(&["call", "xds:///shop", "list"], BAD_ARGUMENTS, &["the scheme `xds`, which is not supported"]);
-    check(&["call", "passthrough:///", "list"], BAD_ARGUMENTS, &["names no host"]);
+    check(&["call", "passthrough:///", "list"], BAD_ARGUMENTS, &["has no host"]);
     check(
         &["load", nobody, "-c", "1", "--connections", "2"],
         BAD_ARGUMENTS,
@@ -117,7 +117,7 @@ fn invalid_arguments_are_rejected() {
     check(&["lab", "codec", "--rounds", "4294967295"], BAD_ARGUMENTS, &["--rounds", "1..=1000"]);
     check(&["load", "::1:80"], BAD_ARGUMENTS, &["`::1:80`", "brackets"]);
     check(&["load", "localhost"], BAD_ARGUMENTS, &["`localhost`", "no port", "localhost:50051"]);
-    check(&["load", "https://127.0.0.1:1"], FAILED, &["127.0.0.1:1", "is the server running?"]);
+    check(&["load", "https://127.0.0.1:1"], FAILED, &["127.0.0.1:1", "check that the server is running"]);
     check(
         &["load", nobody, "--rps", "fast"],
         BAD_ARGUMENTS,

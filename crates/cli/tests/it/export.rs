@@ -314,7 +314,7 @@ fn unusable_export_addresses_are_bad_arguments() {
         assert_eq!(code, Some(2), "{stderr}");
         assert!(stderr.contains(expected), "{stderr}");
     };
-    check(&["--prometheus", &addresses[0]], "--prometheus: cannot listen on");
+    check(&["--prometheus", &addresses[0]], "--prometheus: failed to listen on");
     check(&["--otlp", "localhost"], "has no port");
     check(&["--otlp", "localhost:1", "--otlp-interval", "1ms"], "at least 100ms");
     check(&["--otlp-header", "a: b"], "--otlp");

@@ -14,7 +14,7 @@ const OURS: &[(&str, &str, &[&str])] = &[
     ("compare.md", "Flags", &["compare"]),
     ("inspect.md", "Flags", &["inspect"]),
     ("link.md", "Flags", &["link"]),
-    ("published.md", "Published measurements, repeated", &["lab", "published"]),
+    ("lab.md", "Published measurements, repeated", &["lab", "published"]),
 ];
 
 /// Pages with a table of another tool's flags, the tool, and our command.

@@ -152,13 +152,13 @@ fn truncated_message_is_shown_up_to_truncation() {
      1  14                         20 (uint, int, enum) or 10 (sint)
      2  0A                       field 1  tag 10 = (1 << 3) | 2, LEN
      3  0D                         length 13
-     4  70 6F                    at offset 3: the length says 13 bytes, but
-                                   there are only 2 bytes more
+     4  70 6F                    at offset 3: the length is 13 bytes, but only 2
+                                   bytes are left
 ";
     assert!(outcome.text().contains(expected), "{}", outcome.text());
     assert_eq!(
         outcome.stderr,
-        "error: --hex: at offset 3: the length says 13 bytes, but there are only 2 bytes more\n"
+        "error: --hex: at offset 3: the length is 13 bytes, but only 2 bytes are left\n"
     );
 }
 
@@ -180,7 +180,7 @@ fn framing_is_detected_printed_and_overridable() {
     check(&[8; 18], &[], "protobuf", 1);
     check(&[8; 18], &["--framing", "delimited"], "delimited", 2);
     let outcome = inspect(&["--hex", &"08".repeat(18)], b"");
-    assert!(outcome.text().contains("--framing delimited would fit as well"), "{}", outcome.text());
+    assert!(outcome.text().contains("--framing delimited would match as well"), "{}", outcome.text());
 }
 
 #[test]
@@ -228,14 +228,14 @@ fn schema_adds_names_types_and_remarks() {
     check(1, "repeated string hobbies = 3", "b".into(), "");
     check(2, "Address address = 4", Json::Null, "");
     check(3, "Mood mood = 5", "HAPPY".into(), "");
-    check(4, "Mood mood = 5", 9.into(), "here again");
+    check(4, "Mood mood = 5", 9.into(), "duplicate: the last");
     check(5, "repeated sint32 scores = 6", Json::Array(vec![(-1).into(), 5.into()]), "");
     check(6, "repeated sint32 scores = 6", 3.into(), "not packed");
     check(7, "map<string, double> weights = 7", Json::Null, "");
     check(8, "string mail = 8", "m".into(), "");
     check(9, "fixed64 phone = 9", 7.into(), "clears mail");
     check(10, "int32 age = 2", 0.into(), "default");
-    check(11, "int32 age = 2", Json::Null, "written as LEN, not as VARINT");
+    check(11, "int32 age = 2", Json::Null, "wire type LEN, expected VARINT");
     check(12, "", Json::Null, "unknown");
     assert_eq!(fields[2]["message"]["fields"][0]["value"], "Bergen");
     assert_eq!(fields[7]["message"]["fields"][1]["value"], 1.5);
@@ -366,8 +366,8 @@ fn check_error(args: &[&str], code: i32, parts: &[&str]) {
 #[test]
 fn invalid_inputs_and_flags_are_rejected() {
     check_error(&["/nonexistent/file"], FAILED, &["/nonexistent/file", "No such file"]);
-    check_error(&["--hex", "0a0"], BAD_ARGUMENTS, &["--hex", "two digits", "`0a0` has 3"]);
-    check_error(&["--hex", "zz"], BAD_ARGUMENTS, &["`z` is not a hex digit"]);
+    check_error(&["--hex", "0a0"], BAD_ARGUMENTS, &["--hex", "two hex digits", "`0a0` has 3"]);
+    check_error(&["--hex", "zz"], BAD_ARGUMENTS, &["expected a hex digit, found `z`"]);
     check_error(&["--base64", "a!"], BAD_ARGUMENTS, &["--base64", "`!`"]);
     check_error(&["--hex", "00", "--base64", "00"], BAD_ARGUMENTS, &["cannot be used with"]);
     check_error(&["--hex", "00", "x"], BAD_ARGUMENTS, &["cannot be used with"]);

@@ -102,7 +102,7 @@ fn captured_messages_are_decoded_by_method_types() {
             "> trace-id: 7\n",
             "> content-type: application/grpc\n",
             "< content-type: application/grpc\n",
-            "call 1, requests: 7 bytes, read as messages framed as gRPC does",
+            "call 1, requests: 7 bytes, read as messages with gRPC framing",
             "each message is a grpc.testing.SimpleRequest\n",
             "int32 response_size = 2",
             "each message is a grpc.testing.SimpleResponse\n",
@@ -145,7 +145,7 @@ fn incomplete_and_invalid_captures_are_reported() {
     let (code, stdout, stderr) = inspect(&[file]);
     assert_eq!(code, Some(1));
     assert_has(&stdout, &["3 calls on 3 HTTP/2 connections"]);
-    assert_eq!(stderr, format!("error: {file}: it ends in the middle of a packet\n"));
+    assert_eq!(stderr, format!("error: {file}: truncated in the middle of a packet\n"));
 
     let check = |arguments: &[&str], expected: &str| {
         let (code, _, stderr) = inspect(arguments);
@@ -234,10 +234,7 @@ fn recorded_connection_has_all_calls() {
         &listed,
         &["note: 100 bytes missing from the capture, in 1 place\n", "2 calls on 1 HTTP/2 connection,"],
     );
-    assert_has(
-        &listed,
-        &["what the server sent cannot be followed from there on: 100 bytes are not in the capture"],
-    );
+    assert_has(&listed, &["data of the server was not decoded further: 100 bytes are not in the capture"]);
 }
 
 #[test]
@@ -260,7 +257,7 @@ fn tls_is_decrypted_with_key_log() {
 
     fs::write(path("other"), "# no secrets\n").unwrap();
     let (_, closed, _) = inspect(&[&file, "--keylog", &path("other")]);
-    assert_has(&closed, &["their secrets are not in the key log"]);
+    assert_has(&closed, &["secrets missing from the key log"]);
     fs::write(path("other"), "no key log\n").unwrap();
     let (code, _, stderr) = inspect(&[&file, "--keylog", &path("other")]);
     assert_eq!(code, Some(1), "{stderr}");

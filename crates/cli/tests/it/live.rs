@@ -98,7 +98,7 @@ fn second_quit_exits_at_once() {
     by_signals.wait_for("1 s of 10 min");
     server.signal(Signal::SIGSTOP);
     by_keys.press("q");
-    by_keys.wait_for("q end at once");
+    by_keys.wait_for("q quit now");
     by_keys.press("q");
     by_signals.signal(Signal::SIGTERM);
     // Pending signals of the same kind are merged.
@@ -219,7 +219,7 @@ fn view_shows_awaited_start_time() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() + 3600;
     let written = humantime::format_rfc3339(UNIX_EPOCH + Duration::from_secs(at));
-    let says = format!("measuring begins at {written}, in ");
+    let says = format!("measuring starts at {written}, in ");
     for more in [&[][..], &["--no-tui"]] {
         let at = at.to_string();
         let words = [&["--start-at", &at, "-z", "1s"], more].concat();

@@ -116,7 +116,7 @@ fn several_binary_messages_are_sent() {
     };
     check(
         b"\x02\x10\x0a\x02\x10",
-        "wrong: message 2 is cut off; expected each message after its length as a varint",
+        "wrong: message 2 is truncated; expected each message after its length as a varint",
     );
     check(b"", "wrong has no message");
 }
@@ -291,7 +291,7 @@ fn invalid_loads_are_explained() {
         "--size sets the payload of grpc.testing.BenchmarkService",
     );
     check(&["--call", UNARY, "-c", "1", "--connections", "2"], 2, "-c 1 is less than --connections 2");
-    check(&["--call", "nothing"], 2, "is not a call type");
+    check(&["--call", "nothing"], 2, "invalid call type");
     let (code, _, stderr) = load("127.0.0.1:1", &["--call", UNARY]);
     assert_eq!(code, Some(1), "{stderr}");
 }
@@ -345,7 +345,7 @@ fn templates_are_filled_for_each_call() {
         r#"{"response_status": {"message": "a"}, "response_size": "{{randomInt 0 1}}.{{.RequestNumber}}"}"#;
     let (code, stdout, stderr) = load(&addresses[0], &["--call", UNARY, "-n", "4", "-c", "1", "-d", data]);
     assert_eq!(code, Some(1), "{stdout}");
-    assert!(stderr.contains("cannot build the request"), "{stderr}");
+    assert!(stderr.contains("failed to build the request"), "{stderr}");
 }
 
 /// Calls take 400 ms, so none ends within 100 ms.

@@ -85,7 +85,7 @@ fn moved_lab_options_still_work_with_hint() {
     let words = ["load", &addresses[0], "--bare", "grpc", "-z", "100ms", "--warmup", "0s", "-O", "json"];
     let (code, stdout, stderr) = outcome(thalweg(&words).output().unwrap());
     assert_eq!(code, Some(0), "{stderr}");
-    assert_eq!(stderr, "note: --bare is an option of `thalweg peer load`, which runs now\n");
+    assert_eq!(stderr, "note: --bare is an option of `thalweg peer load`; running that\n");
     assert_eq!(serde_json::from_str::<Value>(&stdout).unwrap()["schema"], "thalweg.load/3");
     for (word, begins) in [
         ("variants", "server owned in-place no-busy-poll\nclient owned in-place no-busy-poll\n"),

@@ -74,7 +74,7 @@ fn server_without_benchmark_service_names_the_flag() {
     runtime.spawn(server.serve());
     let (code, _, stderr) = outcome(thalweg(&["load", &target, "-n", "1"]).output().unwrap());
     assert_eq!(code, Some(1), "{stderr}");
-    let said = format!("{target} does not offer grpc.testing.BenchmarkService: name a method with --call ");
+    let said = format!("{target} does not offer grpc.testing.BenchmarkService; use --call ");
     assert!(stderr.contains(&said), "{stderr}");
 }
 

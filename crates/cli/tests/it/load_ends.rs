@@ -145,7 +145,7 @@ fn a_run_has_a_name_and_tags() {
         assert_eq!(code, Some(2), "{stderr}");
         assert!(stderr.contains(expected), "{stderr}");
     };
-    check(&["--call", UNARY, "--tags", "build"], "is not a tag");
+    check(&["--call", UNARY, "--tags", "build"], "invalid tag");
     check(&["--call", UNARY, "--tags", r#"{"build": 7}"#], "tags must be an object of strings");
     check(&["--call", UNARY, "--tags", "a=1", "--tags", "a=2"], "--tags has `a` twice");
     check(&["--call", UNARY, "--name", ""], "a name must be one non-empty line");

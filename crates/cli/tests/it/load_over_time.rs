@@ -257,7 +257,7 @@ fn rate_with_growing_queue_is_not_reached() {
     let found = run["search"]["found_per_s"].as_f64().unwrap_or_default();
     assert!(found < 90.0, "{found}: {}", run["search"]);
     let tries = run["search"]["tries"].to_string();
-    assert!(tries.contains("calls waited or were under way at half the time"), "{tries}");
+    assert!(tries.contains("calls waited or were in flight at half the time"), "{tries}");
 }
 
 #[test]

@@ -223,17 +223,20 @@ fn invalid_scenarios_are_explained() {
     };
     check("", "missing field `flow`");
     check("flow = []", "no flow has a weight above 0");
-    check("[[flow]]\nstep = []\n", "flow 1 has no step");
+    check("[[flow]]\nstep = []\n", "flow 1 has no steps");
     check(&one("call = 'a.B/C'\nwait = '1s'"), "unknown field `wait`");
     check(&one("call = 'nothing'"), "step 1 of flow 1: ");
     check(&one("call = 'thalweg.lab.v1.Echo/Nothing'"), "has no method `Nothing`");
     check(&one(&format!("call = '{PERSON}'\ncheck = ['name']")), "invalid check `name`");
-    check(&one(&format!("call = '{PERSON}'\nthink = '2s..1s'")), "begins with the longer time");
+    check(&one(&format!("call = '{PERSON}'\nthink = '2s..1s'")), "invalid range");
     check(
         &one(&format!("call = '{PERSON}'\ninput = 'xml'")),
         "step 1 of flow 1: input: unknown format `xml`; use json, csv,",
     );
-    check(&one(&format!("call = '{PERSON}'\ntimeout = 'soon'")), "timeout: `soon` is not a time");
+    check(
+        &one(&format!("call = '{PERSON}'\ntimeout = 'soon'")),
+        "timeout: expected a time such as 1s, found `soon`",
+    );
     check(&one(&format!("call = '{PERSON}'\nmessages = 3")), "--messages needs a method that sends a stream");
     check(
         &one(&format!("call = '{PERSON}'\ndata = '{{\"name\": \"{{{{.who}}}}\"}}'")),
@@ -245,7 +248,7 @@ fn invalid_scenarios_are_explained() {
     );
     let (code, _, stderr) = load(&[&addresses[0], "--scenario", "/nowhere/a.toml"]);
     assert_eq!(code, Some(2));
-    assert!(stderr.contains("/nowhere/a.toml: cannot be read"), "{stderr}");
+    assert!(stderr.contains("/nowhere/a.toml: failed to read the file"), "{stderr}");
 }
 
 #[test]

@@ -150,7 +150,7 @@ fn schedule_is_read_from_file() {
     assert_eq!((&run["ok"], &run["dropped"]), (&(25 + 50 + 10).into(), &0.into()), "{run}");
     let (code, _, stderr) = load(&addresses[0], &["--call", UNARY, "--rps", "@/nonexistent"]);
     assert_eq!(code, Some(1), "{stderr}");
-    assert!(stderr.contains("cannot read /nonexistent"), "{stderr}");
+    assert!(stderr.contains("failed to read /nonexistent"), "{stderr}");
     fs::write(&file[1..], "50/500ms\nfast\n").unwrap();
     let (code, _, stderr) = load(&addresses[0], &["--call", UNARY, "--rps", &file]);
     assert_eq!(code, Some(2), "{stderr}");

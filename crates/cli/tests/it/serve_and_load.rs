@@ -202,7 +202,7 @@ fn server_exit_makes_run_not_valid() {
     let (code, stdout, stderr) = load.end();
     let result: Value = serde_json::from_str(&stdout).unwrap();
     assert_eq!(code, Some(1), "though some calls succeeded: {result}");
-    assert!(stderr.contains("invalid run: the server was gone at the end"), "{stderr}");
+    assert!(stderr.contains("invalid run: the server was not reachable at the end"), "{stderr}");
     assert!(result["errors"]["UNAVAILABLE"].as_u64() > Some(0), "{result}");
 }
 

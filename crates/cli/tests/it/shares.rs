@@ -125,7 +125,7 @@ fn invalid_shares_are_explained() {
         assert!(stderr.contains(expected), "{stderr}");
     };
     check(&["--call", UNARY, "--share", "4/4"], "parts are numbered from 0 to 3");
-    check(&["--call", UNARY, "--start-at", "soon"], "`soon` is not a time");
+    check(&["--call", UNARY, "--start-at", "soon"], "invalid time `soon`");
 }
 
 #[test]

@@ -96,7 +96,7 @@ impl Running {
 
     /// Writes a line to stdin and returns the line of the response.
     pub(crate) fn tell(&mut self, line: &str) -> String {
-        writeln!(self.child.stdin.as_mut().expect("it was started to be told"), "{line}").unwrap();
+        writeln!(self.child.stdin.as_mut().expect("stdin is piped"), "{line}").unwrap();
         self.line()
     }
 

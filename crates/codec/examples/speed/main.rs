@@ -92,9 +92,9 @@ where
         return;
     }
     let schema = Schema::from_descriptor_set(DESCRIPTORS).expect("the build script wrote it");
-    let of = schema.message(&format!("speed.{}", S::NAME)).expect("it is in the file");
+    let of = schema.message(&format!("speed.{}", S::NAME)).expect("declared in the file");
     let pool = DescriptorPool::decode(DESCRIPTORS).expect("the build script wrote it");
-    let reflected = pool.get_message_by_name(of.full_name()).expect("it is in the file");
+    let reflected = pool.get_message_by_name(of.full_name()).expect("declared in the file");
 
     let mut random = Random(SEED);
     let generated: Vec<S> = (0..MESSAGES).map(|_| S::random(&mut random)).collect();
@@ -155,12 +155,12 @@ where
         }),
         contender("prost", |index| {
             theirs.clear();
-            generated[index].encode(&mut theirs).expect("a Vec takes all");
+            generated[index].encode(&mut theirs).expect("writing to a Vec does not fail");
             black_box(&theirs);
         }),
         contender("prost-reflect", |index| {
             dynamics.clear();
-            dynamic[index].encode(&mut dynamics).expect("a Vec takes all");
+            dynamic[index].encode(&mut dynamics).expect("writing to a Vec does not fail");
             black_box(&dynamics);
         }),
     ];
@@ -220,7 +220,7 @@ fn texts(
             let mut reader = serde_json::Deserializer::from_slice(&texts[index]);
             let message =
                 DynamicMessage::deserialize(reflected.clone(), &mut reader).expect("JSON of the type");
-            message.encode(&mut theirs).expect("a Vec takes all");
+            message.encode(&mut theirs).expect("writing to a Vec does not fail");
             black_box(&theirs);
         }),
     ];

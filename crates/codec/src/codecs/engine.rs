@@ -39,7 +39,7 @@ pub(crate) struct MessagePack;
 pub(crate) fn message_type(set: &[u8], name: &str) -> Result<MessageType<'static>, ConversionError> {
     let schema: &'static Schema =
         Box::leak(Box::new(Schema::from_descriptor_set(set).map_err(ConversionError::new)?));
-    schema.message(name).ok_or_else(|| ConversionError::new(format!("there is no {name}")))
+    schema.message(name).ok_or_else(|| ConversionError::new(format!("unknown message `{name}`")))
 }
 
 /// Decodes messages to objects.

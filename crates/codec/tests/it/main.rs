@@ -100,10 +100,10 @@ fn messages_are_written_as_files() {
 fn invalid_arguments_fail_with_one_line() {
     let seed = json!({"from": {"seed": 1}, "codecs": ["xml"]}).to_string();
     for (arguments, part) in [
-        (&["no-such-command"][..], "`no-such-command` is not understood: the commands are `version`"),
-        (&[], "the commands are `version`"),
-        (&["bench"], "`bench` is not understood"),
-        (&["bench", "{}"], "this is no selection of codecs: missing field `from`"),
+        (&["no-such-command"][..], "unknown command `no-such-command`; use `version`"),
+        (&[], "use `version`"),
+        (&["bench"], "unknown command `bench`"),
+        (&["bench", "{}"], "invalid codec selection: missing field `from`"),
         (&["bench", &seed], "unknown codec `xml`; use one of prost, "),
     ] {
         let output = run(arguments);

@@ -25,7 +25,7 @@ pub(super) fn shell(
     if let Some(directory) = directory {
         shell.current_dir(directory);
     }
-    Process::spawn(&mut shell, cpus).map_err(|error| format!("cannot start `sh`: {error}"))
+    Process::spawn(&mut shell, cpus).map_err(|error| format!("failed to start `sh`: {error}"))
 }
 
 /// Runs the build command of a revision in its folder, and waits for its end.

@@ -33,7 +33,7 @@ pub enum CheckoutError {
     #[error("{0}")]
     Unknown(String),
     /// Git or the file system failed.
-    #[error("cannot check {revision} out: {why}")]
+    #[error("failed to check out {revision}: {why}")]
     Failed {
         /// The revision.
         revision: String,
@@ -111,7 +111,7 @@ impl Drop for Checkout {
 fn git(folder: &Path, arguments: &[&str]) -> Result<String, String> {
     let mut command = Command::new("git");
     command.arg("-C").arg(folder).args(arguments).stdin(Stdio::null()).process_group(0);
-    let output = command.output().map_err(|error: io::Error| format!("cannot start `git`: {error}"))?;
+    let output = command.output().map_err(|error: io::Error| format!("failed to start `git`: {error}"))?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim_end().to_owned();
     if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }
 }

@@ -72,7 +72,7 @@ impl Client<'_> {
             failed(match words.strip_prefix("error: ") {
                 Some(words) => words.to_owned(),
                 None if client.text.is_empty() => words,
-                None => format!("its answer cannot be read: {error}"),
+                None => format!("failed to read its result: {error}"),
             })
         })?;
         let usage = client.watch.usage;

@@ -22,12 +22,10 @@ pub enum MeasureError {
     #[error(transparent)]
     Checkout(#[from] CheckoutError),
     /// There is no current folder.
-    #[error("cannot read the current folder: {0}")]
+    #[error("failed to read the current folder: {0}")]
     Folder(io::Error),
     /// The address is in use, so another program would be measured.
-    #[error(
-        "{target} is already in use, and {name} should listen there; stop that process, or use another address"
-    )]
+    #[error("the address {target} of {name} is already in use; stop that process or use another address")]
     Taken {
         /// Name of the side.
         name: String,
@@ -47,7 +45,7 @@ pub enum MeasureError {
         why: String,
     },
     /// A server exited on its own.
-    #[error("the server of {name} ended while it was measured: {why}")]
+    #[error("the server of {name} exited during the measurement: {why}")]
     Ended {
         /// Name of the side.
         name: String,

@@ -25,7 +25,7 @@ impl SideInput {
         let cells = cells.filter(|cell| !cell.rounds.is_empty()).collect();
         let notes = (excluded > 0).then(|| {
             format!(
-                "{} of the study left out because of failures or disturbances",
+                "{} of the study left out after failures or disturbances",
                 counted(excluded as u64, "window")
             )
         });

@@ -131,7 +131,7 @@ fn unknown_machine_and_differing_request_sizes_cause_warnings() {
     other.bytes_sent *= 2;
     let report = compare_unpaired(&rates("old", &[1000.0]), &side("new", vec![other]));
     let has = |text: &str| report.warnings.iter().any(|warning| warning.contains(text));
-    assert!(has("no machine is recorded for new") && has("old sends 20 bytes on average"), "{report:?}");
+    assert!(has("the machine of new is not recorded") && has("old sends 20 bytes on average"), "{report:?}");
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn differing_request_sizes_within_a_side_cause_warning() {
     let warned = "new: requests differ in size between runs (20 and 40 bytes on average), but the runs count as rounds \
                   of one load";
     check([20_000, 20_000, 40_000], &[warned]);
-    check([20_000, 40_000, 41_000], &[&format!("{warned} (and 1 more like it)")]);
+    check([20_000, 40_000, 41_000], &[&format!("{warned} (and 1 similar ones)")]);
 }
 
 #[test]
@@ -185,7 +185,7 @@ fn several_loads_are_compared_each_and_by_mean() {
     // An equal mean does not excuse the slower load.
     assert_eq!(report.failures.len(), 3);
     assert!(report.failures.iter().all(|it| it.contains("of shop.Orders/List")), "{:?}", report.failures);
-    let alone = "1 load of old without a match in new, for example shop.Orders/Drop";
+    let alone = "1 load of old have no match in new, for example shop.Orders/Drop";
     assert!(report.warnings.iter().any(|warning| warning.contains(alone)), "{:?}", report.warnings);
 }
 

@@ -31,7 +31,7 @@ fn stacks_of_one_study_are_sides() {
     let Input::Study(results) = sample() else { panic!("the sample is a study") };
     assert!(!Side::of_study(&results, "thalweg").unwrap().cells.is_empty());
     let error = Side::of_study(&results, "tonic").unwrap_err().to_string();
-    assert!(error.contains("the study has no `tonic`: it has thalweg"), "{error}");
+    assert!(error.contains("no `tonic` in the study; use one of thalweg"), "{error}");
 }
 
 /// Returns the sample three times, each window paired with one of tonic at half the rate.
@@ -79,5 +79,5 @@ fn study_and_load_are_not_comparable() {
     let study = Side::of_inputs("study", vec![("s".to_owned(), sample())]).unwrap();
     let load = crate::support::rates("load", &[1000.0]);
     let error = compare(&study, &load, Pairing::Unpaired, &options()).unwrap_err().to_string();
-    assert!(error.contains("they have no load with the same conditions"), "{error}");
+    assert!(error.contains("no load has the same conditions on both sides"), "{error}");
 }

@@ -186,22 +186,22 @@ impl Prepared {
     /// Describes the step that was incomplete when the deadline passed.
     fn incomplete_step(&self, position: Option<CallPosition>, channel: &Channel) -> String {
         match (self.progress.phase(), position) {
-            (Phase::Unsent, _) => "it was not sent yet".to_owned(),
+            (Phase::Unsent, _) => "the request was not sent yet".to_owned(),
             (Phase::Connection, _) => match channel.endpoints().last_connect_error() {
                 Some(why) => format!("no connection was ready: {why}"),
-                None => "no connection was ready (is the server running?)".to_owned(),
+                None => "no connection was ready (check that the server is running)".to_owned(),
             },
             (Phase::FreeStream, _) => {
-                "no stream was free: other calls use all that the server allows".to_owned()
+                "no stream was free: other calls use all streams that the server allows".to_owned()
             }
             (Phase::Requests, _) => "the requests were not all sent, and no response arrived".to_owned(),
             (_, Some(CallPosition { unsent, .. })) if unsent > 0 => {
                 format!(
-                    "{unsent} bytes of its message were not sent: the server takes no more (flow control)"
+                    "{unsent} bytes of the request message were not sent: blocked by the server's flow control"
                 )
             }
             (_, Some(CallPosition { has_headers: true, received, .. })) => {
-                format!("its answer had begun, with {received} bytes of its message, and was not whole")
+                format!("the response was incomplete, with {received} bytes of its message")
             }
             (Phase::MessageResponse | Phase::Response, _) => "no response arrived in time".to_owned(),
         }

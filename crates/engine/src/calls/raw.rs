@@ -73,7 +73,7 @@ impl<B: OutgoingBody> PendingRequest<B> {
             Ok(body) => send_complete(channel, call, body, *gathers, options).await,
             Err(body) => match body.take() {
                 Some(body) => Box::pin(send_pieces(channel, call, body, *gathers, options)).await,
-                None => Err(Status::internal("the body was sent")),
+                None => Err(Status::internal("the body was already sent")),
             },
         };
         outcome.map_err(|status| {

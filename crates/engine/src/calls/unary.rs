@@ -312,7 +312,7 @@ impl<Req: Encode, R: AwaitedResponse> UnaryAttempt<'_, '_, Req, R> {
     ) -> Result<Poll<Attempt<R::Started>>, NeedsClone> {
         let mut state = self.connection.lock();
         let Some(slot) = state.slot(key) else {
-            let status = Status::internal("the call was polled after its end");
+            let status = Status::internal("the call was polled after completion");
             return Ok(Poll::Ready(Attempt::Done(Err(status))));
         };
         let Some(end) = slot.end.take() else {
@@ -461,7 +461,7 @@ impl UnaryResponse {
     /// Ends the call with OK and returns its metadata, headers before trailers.
     ///
     /// Inlined, so that the metadata is built in place in the response.
-    #[expect(clippy::inline_always, reason = "16 instructions of a call")]
+    #[expect(clippy::inline_always, reason = "saves 16 instructions per call")]
     #[inline(always)]
     pub fn finish(self) -> HeaderMap {
         let Arrived { headers, body, trailers } = self.arrived;

@@ -60,7 +60,7 @@ const FLUSH_STALL_MAX: Duration = Duration::from_secs(30);
 
 /// Drives one connection until it is over. The future itself never fails: calls get the reason why the connection
 /// ended as their status.
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
+#[expect(clippy::struct_excessive_bools, reason = "independent flags")]
 pub(crate) struct Driver<IO, E> {
     io: IO,
     endpoint: E,

@@ -37,11 +37,11 @@ pub(super) const GATHERED_LEN_MAX: usize = 16 << 20;
 /// the stream requests the missing window: a message larger than the window could never arrive otherwise. So an inbox
 /// holds at most one window and one message of the permitted size. Its reader may hold as much again, taken before.
 #[derive(Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
+#[expect(clippy::struct_excessive_bools, reason = "independent flags")]
 pub(crate) struct Inbox {
     bytes: Vec<u8>,
     /// Complete large messages in front of `bytes`. Boxed, because mostly there are none, and slots are moved.
-    #[expect(clippy::box_collection, reason = "a quarter of its size")]
+    #[expect(clippy::box_collection, reason = "saves a quarter of its size")]
     complete: Option<Box<VecDeque<CompleteMessage>>>,
     /// Bytes in `bytes` whose window has not been released yet.
     unreleased: usize,

@@ -172,7 +172,7 @@ impl Incoming {
     /// and of a permitted size. After `None`, call [`poll_prefix`](Self::poll_prefix).
     ///
     /// This is the whole path of a small message, about 20 instructions. So it is inlined wherever messages are read.
-    #[expect(clippy::inline_always, reason = "half of what reading a small message costs")]
+    #[expect(clippy::inline_always, reason = "halves the cost of reading a small message")]
     #[inline(always)]
     pub fn next_at_hand(&mut self) -> Option<&[u8]> {
         if self.is_finished() {

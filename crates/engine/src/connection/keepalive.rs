@@ -151,12 +151,12 @@ pub(crate) fn end_silent(connection: &Connection, options: &Keepalive) {
     let peer = &connection.peer;
     let timeout = options.timeout;
     let status = Status::unavailable(format!(
-        "connection to {peer} lost: no answer to a keepalive PING in {timeout:?}"
+        "connection to {peer} lost: no response to a keepalive PING in {timeout:?}"
     ));
     connection.measure.note_error(std::io::ErrorKind::TimedOut);
     let mut state = connection.lock();
     state.end_all(&status);
-    state.close(ErrorCode::NoError, "no answer to a keepalive PING");
+    state.close(ErrorCode::NoError, "no response to a keepalive PING");
 }
 
 #[cfg(test)]

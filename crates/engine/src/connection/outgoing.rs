@@ -110,7 +110,7 @@ impl Outgoing {
             }
             Ok(true) => {
                 let found = encode_buffer.len().saturating_sub(start + PREFIX_LEN);
-                Status::internal(format!("the message announced {len} bytes and encoded {found}"))
+                Status::internal(format!("the message announced {len} bytes but encoded {found}"))
             }
             Err(status) => status,
         };
@@ -124,7 +124,7 @@ impl Outgoing {
             return Ok(len);
         }
         Err(Status::resource_exhausted(format!(
-            "trying to send message larger than max ({len} vs. {}): the sender's max_encoding_message_size",
+            "trying to send message larger than max ({len} vs. {}): see the sender's max_encoding_message_size",
             self.message_size_max
         )))
     }
@@ -234,5 +234,5 @@ fn guarded<R>(run: impl FnOnce() -> R) -> Result<R, Status> {
 /// Returns the status of a call whose message panicked.
 #[cold]
 pub(super) fn panicked() -> Status {
-    Status::internal("the message panicked when it was encoded")
+    Status::internal("encoding the message panicked")
 }

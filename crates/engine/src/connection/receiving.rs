@@ -122,7 +122,7 @@ impl Receiving {
             Status::internal("the stream was read after its end")
         } else {
             // A task of the handler may outlive the call.
-            Status::new(Code::Cancelled, "the call is over")
+            Status::new(Code::Cancelled, "the call has ended")
         };
         End::Lost { status, unprocessed: false }
     }

@@ -10,13 +10,13 @@ pub(super) const THREADS_MAX: usize = 1024;
 #[non_exhaustive]
 pub enum ExecutorError {
     /// `threads(0)`.
-    #[error("0 threads: use 1 or more, or `None` for the caller's runtime")]
+    #[error("0 threads are not allowed; use 1 or more, or `None` for the caller's runtime")]
     NoThreads,
     /// More than any machine has use for.
     #[error("{0} threads exceed the maximum of {THREADS_MAX}")]
     TooManyThreads(usize),
     /// A thread can't be kept on its processor.
-    #[error("can't keep a thread on processor {cpu}: {source} (the processors of this process: {allowed})")]
+    #[error("failed to pin a thread to CPU {cpu}: {source} (CPUs of this process: {allowed})")]
     Pin {
         /// The requested processor.
         cpu: usize,
@@ -26,7 +26,7 @@ pub enum ExecutorError {
         allowed: String,
     },
     /// The system refused a thread, or an epoll instance for its runtime.
-    #[error("can't start thread {index}: {source}")]
+    #[error("failed to start thread {index}: {source}")]
     Start {
         /// Index of the thread, from 0.
         index: usize,

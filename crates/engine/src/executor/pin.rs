@@ -54,8 +54,8 @@ mod tests {
     fn missing_processor_is_named() {
         let check = |cpu: usize| {
             let error = pin_this_thread(cpu).unwrap_err().to_string();
-            assert!(error.contains(&format!("processor {cpu}: ")), "{error}");
-            assert!(error.contains(&format!("(the processors of this process: {}", allowed())), "{error}");
+            assert!(error.contains(&format!("CPU {cpu}: ")), "{error}");
+            assert!(error.contains(&format!("(CPUs of this process: {}", allowed())), "{error}");
         };
         // Beyond what the kernel's mask holds, and beyond what this machine has.
         check(1_000_000);

@@ -334,8 +334,8 @@ mod tests {
         };
         let mut zeros = Vec::new();
         Encoding::Gzip.compress(&[0; 101], &mut zeros);
-        let too_large = "received message after decompression larger than max 100: the receiver's \
-             max_decoding_message_size";
+        let too_large = "received message after decompression larger than max 100: see the receiver's \
+                         max_decoding_message_size";
         check(Encoding::Gzip, true, &zeros, (Code::ResourceExhausted, too_large));
         let unexpected = "received a message with the compressed flag set, with identity or no grpc-encoding";
         check(Encoding::Identity, true, b"", (Code::Internal, unexpected));

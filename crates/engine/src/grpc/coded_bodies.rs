@@ -39,7 +39,7 @@ impl BodyEncoder {
             Encoding::Zstd => {
                 let level = zstd::DEFAULT_COMPRESSION_LEVEL;
                 let encoder = zstd::stream::write::Encoder::new(Vec::new(), level);
-                Encoder::Zstd(encoder.expect("memory for a compressor"))
+                Encoder::Zstd(encoder.expect("enough memory for a compressor"))
             }
             #[cfg(feature = "brotli")]
             Encoding::Brotli => Encoder::Brotli(Box::new(br::writer())),
@@ -49,7 +49,7 @@ impl BodyEncoder {
     /// Returns the bytes to send for the next piece.
     pub fn push(&mut self, piece: Vec<u8>) -> Vec<u8> {
         fn flushed<W: Write>(writer: &mut W, piece: &[u8]) {
-            writer.write_all(piece).and_then(|()| writer.flush()).expect("a vector takes all");
+            writer.write_all(piece).and_then(|()| writer.flush()).expect("writing to a Vec does not fail");
         }
         match &mut self.0 {
             Encoder::Identity => piece,
@@ -78,10 +78,10 @@ impl BodyEncoder {
     pub fn finish(self) -> Vec<u8> {
         match self.0 {
             Encoder::Identity => Vec::new(),
-            Encoder::Gzip(writer) => writer.finish().expect("a vector takes all"),
-            Encoder::Deflate(writer) => writer.finish().expect("a vector takes all"),
+            Encoder::Gzip(writer) => writer.finish().expect("writing to a Vec does not fail"),
+            Encoder::Deflate(writer) => writer.finish().expect("writing to a Vec does not fail"),
             #[cfg(feature = "zstd")]
-            Encoder::Zstd(writer) => writer.finish().expect("a vector takes all"),
+            Encoder::Zstd(writer) => writer.finish().expect("writing to a Vec does not fail"),
             #[cfg(feature = "brotli")]
             Encoder::Brotli(writer) => writer.into_inner(),
         }
@@ -143,8 +143,8 @@ impl BodyDecoder {
             #[cfg(feature = "zstd")]
             Encoding::Zstd => {
                 let decoder = zstd::stream::read::Decoder::with_buffer(Feed(Bytes::new()));
-                let mut decoder = decoder.expect("memory for a decompressor").single_frame();
-                decoder.window_log_max(window_log_max(0)).expect("a window that all must grant");
+                let mut decoder = decoder.expect("enough memory for a decompressor").single_frame();
+                decoder.window_log_max(window_log_max(0)).expect("a window size that every decoder supports");
                 Decoder::Zstd(decoder)
             }
             #[cfg(feature = "brotli")]
@@ -208,14 +208,14 @@ impl BodyDecoder {
     /// Returns the number of bytes, and 0 at the end. WouldBlock means that more has to arrive.
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         if self.has_ended {
-            return if self.input_len() == 0 { Ok(0) } else { Err(io::Error::other("bytes follow its end")) };
+            return if self.input_len() == 0 { Ok(0) } else { Err(io::Error::other("trailing bytes")) };
         }
         let (len, has_ended) = match &mut self.decoder {
             Decoder::Identity(_) => (0, true),
             Decoder::Gzip(decoder, input) => {
                 if decoder.get_ref().is_empty() && !input.is_empty() {
                     match decoder.write(&input[..GZIP_STEP.min(input.len())])? {
-                        0 => return Err(io::Error::other("bytes follow its end")),
+                        0 => return Err(io::Error::other("trailing bytes")),
                         read => input.advance(read),
                     }
                     decoder.flush()?;

@@ -133,7 +133,7 @@ impl Encoding {
             return Err(DecompressError::TooLarge { size_max });
         }
         if !rest.is_empty() {
-            return Err(DecompressError::Corrupt(io::Error::other("bytes follow its end")));
+            return Err(DecompressError::Corrupt(io::Error::other("trailing bytes")));
         }
         Ok(inflated)
     }
@@ -163,7 +163,7 @@ thread_local! {
     static ZLIB: RefCell<Compress> = RefCell::new(Compress::new(Compression::default(), true));
     #[cfg(feature = "zstd")]
     static ZSTD: RefCell<zstd::bulk::Compressor<'static>> = RefCell::new(
-        zstd::bulk::Compressor::new(zstd::DEFAULT_COMPRESSION_LEVEL).expect("memory for a compressor"),
+        zstd::bulk::Compressor::new(zstd::DEFAULT_COMPRESSION_LEVEL).expect("enough memory for a compressor"),
     );
 }
 
@@ -189,7 +189,7 @@ fn deflate(compress: &mut Compress, message: &[u8], out: &mut Vec<u8>) {
         out.reserve(DEFLATE_STEP.min(message.len() + 64));
         let unread = &message[compress.total_in() as usize..];
         let progress = compress.compress_vec(unread, out, FlushCompress::Finish);
-        if progress.expect("a stream that was just begun takes all input") == Progress::StreamEnd {
+        if progress.expect("a new stream accepts all input") == Progress::StreamEnd {
             return;
         }
     }
@@ -201,7 +201,7 @@ fn compress_zstd(message: &[u8], out: &mut Vec<u8>) {
     out.resize(start + zstd::zstd_safe::compress_bound(message.len()), 0);
     let written =
         ZSTD.with_borrow_mut(|compressor| compressor.compress_to_buffer(message, &mut out[start..]));
-    out.truncate(start + written.expect("there is room for what may become of it"));
+    out.truncate(start + written.expect("the output has room for the worst case"));
 }
 
 /// Returns the largest window that a Zstandard frame may request, as a power of two.
@@ -218,7 +218,7 @@ pub enum DecompressError {
     Corrupt(io::Error),
     /// The message would be larger than is accepted.
     #[error(
-        "received message after decompression larger than max {size_max}: the receiver's max_decoding_message_size"
+        "received message after decompression larger than max {size_max}: see the receiver's max_decoding_message_size"
     )]
     TooLarge {
         /// Maximum accepted size, in bytes.
@@ -370,7 +370,7 @@ mod tests {
             for size_max in [0, 1_000, 4 << 20] {
                 let status = Status::from(encoding.decompress(&bomb, size_max).unwrap_err());
                 let expected = format!(
-                    "received message after decompression larger than max {size_max}: the receiver's \
+                    "received message after decompression larger than max {size_max}: see the receiver's \
                      max_decoding_message_size"
                 );
                 assert_eq!((status.code(), status.message()), (Code::ResourceExhausted, &*expected));

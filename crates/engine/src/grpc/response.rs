@@ -145,10 +145,10 @@ impl<'a> ResponseFields<'a> {
 /// Returns a hint at the source of a non-gRPC response.
 fn hint(http_status: u16) -> &'static str {
     match http_status {
-        200 | 404 | 405 | 415 => " (is it a gRPC server, and at this port?)",
-        401 | 403 | 407 => " (a proxy on the way may want credentials)",
-        429 => " (a proxy on the way wants fewer calls)",
-        502..=504 => " (a proxy on the way has no server for it)",
+        200 | 404 | 405 | 415 => " (check that this is the port of a gRPC server)",
+        401 | 403 | 407 => " (a proxy may require credentials)",
+        429 => " (a proxy limits the rate of calls)",
+        502..=504 => " (a proxy has no server for the request)",
         _ => "",
     }
 }
@@ -186,10 +186,10 @@ mod tests {
         check(None, &[("grpc-status", "4294967295")], Err((Code::Unknown, unknown)));
         let malformed = "the server sent a malformed grpc-status: \"-1\"";
         check(None, &[("grpc-status", "-1")], Err((Code::Unknown, malformed)));
-        let missing = "the server ended the call without grpc-status (does a proxy keep trailers back?)";
+        let missing = "the server ended the call without grpc-status (a proxy may have dropped the trailers)";
         check(None, &[("x-a", "b")], Err((Code::Unknown, missing)));
         check(Some(200), &[], Err((Code::Unknown, missing)));
-        let unavailable = "the server answered with HTTP status 503 and no grpc-status";
+        let unavailable = "the server responded with HTTP status 503 and no grpc-status";
         check(Some(503), &[], Err((Code::Unavailable, unavailable)));
         // An existing status has precedence over the HTTP status.
         check(Some(503), &[("grpc-status", "7")], Err((Code::PermissionDenied, "")));
@@ -220,15 +220,15 @@ mod tests {
         let accepted = EncodingSet::ALL.value();
         let snappy = format!("grpc-encoding \"snappy\" is not supported; accepted are {accepted}");
         check(Some(200), &[GRPC, ("grpc-encoding", "snappy")], Err((Code::Internal, &snappy)));
-        let html = "not a gRPC response: HTTP status 200, content type text/html (is it a gRPC server, and \
-                    at this port?)";
+        let html = "not a gRPC response: HTTP status 200, content type text/html (check that this is the port of a \
+                    gRPC server)";
         check(Some(200), &[("content-type", "text/html")], Err((Code::Unknown, html)));
-        let not_found = "not a gRPC response: HTTP status 404, content type none (is it a gRPC server, and at \
-                         this port?)";
+        let not_found = "not a gRPC response: HTTP status 404, content type none (check that this is the port of a \
+                         gRPC server)";
         check(Some(404), &[], Err((Code::Unimplemented, not_found)));
         check(Some(403), &[GRPC, ("grpc-status", "16")], Err((Code::Unauthenticated, "")));
-        let bad_gateway = "not a gRPC response: HTTP status 502, content type application/grpc+proto (a proxy on the \
-                           way has no server for it)";
+        let bad_gateway = "not a gRPC response: HTTP status 502, content type application/grpc+proto (a proxy has no \
+                           server for the request)";
         check(Some(502), &[GRPC, ("grpc-status", "0")], Err((Code::Unavailable, bad_gateway)));
     }
 

@@ -152,11 +152,11 @@ pub(crate) fn stated<'a>(code: &[u8], message: &'a [u8]) -> (Code, Cow<'a, str>)
 fn missing(http_status: Option<u16>) -> Status {
     match http_status {
         None | Some(200) => Status::unknown(
-            "the server ended the call without grpc-status (does a proxy keep trailers back?)",
+            "the server ended the call without grpc-status (a proxy may have dropped the trailers)",
         ),
         Some(http_status) => Status::local(
             code::from_http_status(http_status),
-            format!("the server answered with HTTP status {http_status} and no grpc-status"),
+            format!("the server responded with HTTP status {http_status} and no grpc-status"),
         ),
     }
 }

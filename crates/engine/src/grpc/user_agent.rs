@@ -17,7 +17,7 @@ pub(crate) fn for_application(name: &str) -> Result<String, InvalidUserAgent> {
 
 /// The application's name is not valid in a header field.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the user agent {0:?} cannot be sent: only printable ASCII is allowed")]
+#[error("invalid user agent {0:?}; use printable ASCII")]
 pub struct InvalidUserAgent(String);
 
 #[cfg(test)]

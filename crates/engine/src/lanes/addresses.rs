@@ -97,7 +97,7 @@ impl Addresses {
     fn out_of_reach(&self, local: IpAddr) -> Status {
         let (version, other) = if local.is_ipv4() { (4, 6) } else { (6, 4) };
         Status::unavailable(format!(
-            "{} has no IPv{version} address to connect to from {local}: use a local IPv{other} address",
+            "{} has no IPv{version} address to connect to from {local}; use a local IPv{other} address",
             self.target
         ))
     }
@@ -184,13 +184,15 @@ impl Step {
             Self::CONNECTING => format!("{peer} had not accepted it"),
             #[cfg(feature = "tls")]
             Self::SHAKING_HANDS => {
-                format!("{peer} had not finished the TLS handshake (does it speak TLS at this port?)")
+                format!("{peer} had not finished the TLS handshake (check that it uses TLS at this port)")
             }
             #[cfg(feature = "tls")]
             Self::SETTINGS_OVER_TLS => {
-                format!("{peer} had not sent its HTTP/2 SETTINGS (is it a gRPC server?)")
+                format!("{peer} had not sent its HTTP/2 SETTINGS (check that it is a gRPC server)")
             }
-            _ => format!("{peer} had not sent its HTTP/2 SETTINGS (is it a gRPC server, and without TLS?)"),
+            _ => format!(
+                "{peer} had not sent its HTTP/2 SETTINGS (check that it is a gRPC server without TLS)"
+            ),
         }
     }
 }

@@ -330,9 +330,9 @@ impl Drop for CloseUnlessOpened {
 
 pub(super) fn refused(endpoint: &impl fmt::Display, error: &io::Error) -> Status {
     let hint = match error.kind() {
-        io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound => " (is the server running?)",
-        io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => " (is there a way to it?)",
+        io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound => " (check that the server is running)",
+        io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => " (check the network route)",
         _ => "",
     };
-    Status::unavailable(format!("can't connect to {endpoint}: {error}{hint}"))
+    Status::unavailable(format!("failed to connect to {endpoint}: {error}{hint}"))
 }

@@ -285,7 +285,7 @@ fn on_data(state: &mut State, key: SlotKey, stream: StreamId, bytes: &[u8], end_
     } else if end_stream {
         // A gRPC response ends with trailers (PROTOCOL-HTTP2).
         state.note_failed(key);
-        let missing = "the server ended the response without trailers (does a proxy keep them back?)";
+        let missing = "the server ended the response without trailers (a proxy may have dropped them)";
         complete(state, key, Err(Status::internal(missing)));
     }
 }
@@ -296,7 +296,7 @@ fn is_raw(state: &mut State, key: SlotKey) -> bool {
 }
 
 /// Returns the end of a raw response without trailers. `None` would mean OK.
-#[expect(clippy::unnecessary_wraps, reason = "what an end has")]
+#[expect(clippy::unnecessary_wraps, reason = "the parts of an outcome")]
 fn no_trailers() -> Option<Box<HeaderMap>> {
     Some(Box::default())
 }
@@ -358,12 +358,12 @@ fn status_of_reset(cause: &ResetCause) -> Status {
 fn hint(cause: &ResetCause) -> &'static str {
     match cause.code {
         _ if cause.reason != ResetReason::PeerReset => "",
-        ErrorCode::Cancel => " (it gave the call up)",
-        ErrorCode::RefusedStream => " (it has more calls than it wants)",
-        ErrorCode::EnhanceYourCalm => " (it wants fewer calls)",
-        ErrorCode::InadequateSecurity => " (it wants better TLS)",
-        ErrorCode::Http11Required => " (it wants HTTP/1.1, which gRPC is not spoken over)",
-        ErrorCode::NoError => " (it ended the response in the middle)",
+        ErrorCode::Cancel => " (it cancelled the call)",
+        ErrorCode::RefusedStream => " (it accepts no more concurrent calls)",
+        ErrorCode::EnhanceYourCalm => " (it limits the rate of calls)",
+        ErrorCode::InadequateSecurity => " (it requires stronger TLS)",
+        ErrorCode::Http11Required => " (it requires HTTP/1.1, which gRPC cannot use)",
+        ErrorCode::NoError => " (it did not finish the response)",
         _ => "",
     }
 }

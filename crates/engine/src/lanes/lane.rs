@@ -141,7 +141,9 @@ impl Lane {
                     // A runtime that shuts down drops new tasks. Trying again would never end.
                     let is_dropped = self.start_connecting().is_some_and(|task| task.is_finished());
                     if is_dropped && matches!(&*self.state(), State::Idle) {
-                        return Err(Status::unavailable("can't connect: the runtime of the call shuts down"));
+                        return Err(Status::unavailable(
+                            "failed to connect: the runtime of the call is shutting down",
+                        ));
                     }
                 }
                 State::Connecting => {
@@ -175,7 +177,7 @@ impl Lane {
         if dismissed.is_some() {
             connection.lock().drain();
             let ended = connection.lock().ended().map(|status| status.message().to_owned());
-            let why = ended.as_deref().unwrap_or("it takes no more calls");
+            let why = ended.as_deref().unwrap_or("it accepts no more calls");
             let (channel, peer) = (&self.connector.addresses.target, &*connection.peer);
             tracing::debug!(%channel, lane = self.id, peer, why, "disconnected");
         }
@@ -302,7 +304,7 @@ impl Lane {
             };
             let retry_at = Instant::now() + connector.backoff.pause(of_backoff, (connector.jitter)());
             let (lane, why) = (attempt.lane.id, status.message());
-            tracing::debug!(channel = %connector.addresses.target, lane, why, failures, "can't connect");
+            tracing::debug!(channel = %connector.addresses.target, lane, why, failures, "failed to connect");
             let lane = Arc::downgrade(&attempt.lane);
             attempt.end(State::Failed { status, retry_at });
             if observer.upgrade().is_some_and(|observer| observer.waits_for_backoff()) {
@@ -337,13 +339,13 @@ impl Lane {
         let next = match &*self.state() {
             State::Failed { retry_at, .. } => {
                 let left = retry_at.saturating_duration_since(Instant::now());
-                format!("the next is due in {}", seconds(left))
+                format!("next attempt in {}", seconds(left))
             }
-            State::Idle | State::Connecting | State::Ready(_) => "another is under way".to_owned(),
+            State::Idle | State::Connecting | State::Ready(_) => "another attempt is in progress".to_owned(),
         };
         Some(match failures {
             1 => next,
-            _ => format!("{failures} attempts have failed in {}, {next}", seconds(since)),
+            _ => format!("{failures} attempts failed in {}, {next}", seconds(since)),
         })
     }
 

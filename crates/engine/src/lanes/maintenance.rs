@@ -50,7 +50,7 @@ impl Maintenance {
     pub(super) fn ping_less(&self) {
         let doubled = self.doubled.fetch_add(1, Ordering::Relaxed);
         let interval = self.keepalive_now().map(|keepalive| keepalive.interval);
-        tracing::warn!(times = doubled + 1, ?interval, "the server permits fewer keepalive PINGs");
+        tracing::warn!(times = doubled + 1, ?interval, "the server accepts fewer keepalive PINGs");
     }
 
     /// Returns the keepalive settings of a new connection.

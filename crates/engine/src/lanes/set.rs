@@ -388,13 +388,13 @@ impl LaneControl for LaneSet {
         };
         self.connector.measure.lanes(count.cast_signed());
         for lane in &opened {
-            tracing::debug!(channel = %self.connector.addresses.target, lane = lane.id, reason, "a lane opens");
+            tracing::debug!(channel = %self.connector.addresses.target, lane = lane.id, reason, "lane opened");
             lane.start_connecting();
         }
     }
 
     fn note_trial(&self, trial: &Trial) {
-        let message = if trial.is_kept { "lanes are kept" } else { "a trial was in vain" };
+        let message = if trial.is_kept { "trial lanes kept" } else { "trial lanes dropped" };
         tracing::debug!(channel = %self.connector.addresses.target, lanes = trial.tried.lanes, reason = %trial, "{message}");
     }
 
@@ -409,7 +409,7 @@ impl LaneControl for LaneSet {
         };
         self.connector.measure.lanes(-closed.len().cast_signed());
         for lane in closed {
-            tracing::debug!(channel = %self.connector.addresses.target, lane = lane.id, reason, "a lane closes");
+            tracing::debug!(channel = %self.connector.addresses.target, lane = lane.id, reason, "lane closed");
             if let Some(connection) = lane.dismiss() {
                 let reason = reason.to_owned();
                 self.all().closing.push(Closing { lane, connection, reason });

@@ -52,7 +52,7 @@ const ADDRESSES_MAX: usize = 64;
 /// An invalid target.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{target}` is not a gRPC target ({reason}): write host:port, dns:///host:port, ipv4:…, ipv6:…, unix:PATH or \
+    "invalid target `{target}`: {reason}; use host:port, dns:///host:port, ipv4:…, ipv6:…, unix:PATH or \
      unix-abstract:NAME"
 )]
 pub struct TargetError {
@@ -134,7 +134,10 @@ impl Resolver for Target {
                     Ok(Resolution::new(addresses.iter().cloned().map(Endpoint::new)))
                 }
                 Addresses::Dns { host, port } => {
-                    let addresses = tokio::net::lookup_host((host.as_str(), *port)).await?;
+                    let addresses = tokio::net::lookup_host((host.as_str(), *port)).await;
+                    let addresses = addresses.map_err(|error| {
+                        ResolveError::new(format!("{error} (check the name and its DNS records)"))
+                    })?;
                     let resolution = Resolution::new(addresses);
                     if resolution.endpoints.is_empty() {
                         return Err(ResolveError::new("the name has no address"));
@@ -184,7 +187,7 @@ fn parse_addresses(text: &str) -> Result<Addresses, &'static str> {
             None => dns,
             // `dns://authority/host:port` names a DNS server; only the system's resolver is supported.
             Some(Some(("", name))) => name,
-            Some(_) => return Err("a DNS server can't be chosen: write dns:///host:port"),
+            Some(_) => return Err("a DNS server cannot be chosen, only dns:///host:port"),
         },
     };
     parse_name(name)
@@ -203,7 +206,7 @@ fn parse_name(name: &str) -> Result<Addresses, &'static str> {
         }
         None => match name.split_once(':') {
             None => (name, "443"),
-            Some((_, port)) if port.contains(':') => return Err("an IPv6 address is written in brackets"),
+            Some((_, port)) if port.contains(':') => return Err("an IPv6 address must be in brackets"),
             Some(pair) => pair,
         },
     };
@@ -211,7 +214,7 @@ fn parse_name(name: &str) -> Result<Addresses, &'static str> {
         return Err("the host is missing");
     }
     if host.bytes().any(|b| !b.is_ascii_graphic() || b == b'/' || b == b'@') {
-        return Err("the host has a character that no host name has");
+        return Err("invalid character in the host");
     }
     let port = port.parse().map_err(|_| "the port is not a number from 0 to 65535")?;
     Ok(Addresses::Dns { host: host.to_owned(), port })
@@ -231,7 +234,7 @@ fn parse_fixed(
         if is_family(&address) {
             Ok(Address::Tcp(address))
         } else {
-            Err("an address is of the other IP version")
+            Err("an address has the wrong IP version")
         }
     };
     let endpoints: Vec<_> = list.split(',').take(ADDRESSES_MAX).map(parse).collect::<Result<_, _>>()?;
@@ -292,7 +295,7 @@ mod tests {
         check("::1:80", Err("brackets"));
         check("[::1:80", Err("closing bracket"));
         check("[::1]80", Err("must follow"));
-        check("ipv4:[::1]:5", Err("other IP version"));
+        check("ipv4:[::1]:5", Err("wrong IP version"));
         check("ipv4:hello", Err("malformed"));
         check("dns://8.8.8.8/a:1", Err("DNS server"));
         check("https://a:1", Ok(("a:1", 0)));

@@ -63,18 +63,14 @@ impl ClientInstruments {
             call_duration: seconds(
                 meter,
                 "grpc.client.call.duration",
-                "Time from the call of the application to its status.",
+                "Time from the application's call to its status.",
             ),
             attempt: Each {
-                started: counter(
-                    "grpc.client.attempt.started",
-                    "{attempt}",
-                    "Attempts at calls, those under way included.",
-                ),
+                started: counter("grpc.client.attempt.started", "{attempt}", "Call attempts started."),
                 duration: seconds(
                     meter,
                     "grpc.client.attempt.duration",
-                    "Time that attempts took, that to find a connection included.",
+                    "Duration of call attempts, including the wait for a connection.",
                 ),
                 sent: bytes(
                     meter,
@@ -90,13 +86,13 @@ impl ClientInstruments {
             transparent_retries: meter
                 .u64_histogram("grpc.client.call.transparent_retries")
                 .with_unit("{transparent_retry}")
-                .with_description("Transparent retries of calls that had any.")
+                .with_description("Transparent retries per call, for calls with retries.")
                 .with_boundaries(TRANSPARENT_RETRIES.to_vec())
                 .build(),
             disconnections: counter(
                 "grpc.subchannel.disconnections",
                 "{disconnection}",
-                "Connections that ended, or take no more calls.",
+                "Connections that ended or accept no more calls.",
             ),
             attempts_succeeded: counter(
                 "grpc.subchannel.connection_attempts_succeeded",
@@ -111,7 +107,7 @@ impl ClientInstruments {
             open_connections: up_down(
                 "grpc.subchannel.open_connections",
                 "{connection}",
-                "Connections that take calls.",
+                "Connections that accept calls.",
             ),
             lanes: up_down("thalweg.channel.lanes", "{lane}", "Lanes of channels, connected or not."),
         }
@@ -122,11 +118,11 @@ impl ClientInstruments {
 pub(super) fn server_calls(meter: &Meter) -> Each {
     let started = meter.u64_counter("grpc.server.call.started").with_unit("{call}");
     Each {
-        started: started.with_description("Calls, those under way included.").build(),
+        started: started.with_description("Calls started.").build(),
         duration: seconds(
             meter,
             "grpc.server.call.duration",
-            "Time from a request's head to the end of the response.",
+            "Time from a request's headers to the end of the response.",
         ),
         sent: bytes(
             meter,

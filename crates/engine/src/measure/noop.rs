@@ -3,7 +3,7 @@
 #![allow(
     clippy::unused_self,
     clippy::trivially_copy_pass_by_ref,
-    reason = "these stand for what has a state"
+    reason = "same signatures as the stateful variants"
 )]
 
 use std::io::ErrorKind;

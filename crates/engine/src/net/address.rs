@@ -23,14 +23,14 @@ impl FromStr for ListenAddress {
         let invalid = |reason| InvalidAddress { address: text.to_owned(), reason, instead: FORMS.to_owned() };
         if let Some(name) = text.strip_prefix("unix-abstract:") {
             if name.is_empty() || name.len() > UNIX_PATH_MAX {
-                return Err(invalid("the name of an abstract socket has 1 to 107 bytes"));
+                return Err(invalid("the name of an abstract socket must have 1 to 107 bytes"));
             }
             return Ok(Self::UnixAbstract(name.to_owned()));
         }
         if let Some(path) = text.strip_prefix("unix:") {
             let path = path.strip_prefix("//").unwrap_or(path);
             if path.is_empty() || path.len() > UNIX_PATH_MAX {
-                return Err(invalid("the path of a UNIX socket has 1 to 107 bytes"));
+                return Err(invalid("the path of a UNIX socket must have 1 to 107 bytes"));
             }
             return Ok(Self::Unix(path.into()));
         }
@@ -39,15 +39,15 @@ impl FromStr for ListenAddress {
             let bare = rest.trim_start_matches('/').split('/').next().unwrap_or_default();
             let instead =
                 bare.parse::<Self>().map_or_else(|_| FORMS.to_owned(), |address| address.to_string());
-            let reason = "one to listen on has no scheme; TLS is set up apart from it";
+            let reason = "a listen address has no scheme";
             return Err(InvalidAddress { instead, ..invalid(reason) });
         }
         let (host, port) = text.rsplit_once(':').ok_or_else(|| invalid("the port is missing"))?;
         if host.is_empty() {
-            return Err(invalid("the host is missing: 0.0.0.0 listens on every IPv4 address"));
+            return Err(invalid("the host is missing (0.0.0.0 listens on every IPv4 address)"));
         }
         if host.contains(':') && !(host.starts_with('[') && host.ends_with(']')) {
-            return Err(invalid("an IPv6 address is written in brackets"));
+            return Err(invalid("an IPv6 address must be in brackets"));
         }
         port.parse::<u16>().map_err(|_| invalid("the port is not a number from 0 to 65535"))?;
         Ok(Self::Tcp(text.to_owned()))
@@ -84,7 +84,7 @@ const FORMS: &str = "HOST:PORT, unix:PATH or unix-abstract:NAME";
 
 /// An invalid listen address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{address}` is not an address ({reason}): write {instead}")]
+#[error("invalid address `{address}`: {reason}; use {instead}")]
 pub struct InvalidAddress {
     address: String,
     reason: &'static str,
@@ -117,12 +117,12 @@ mod tests {
         check("::1:80", Err("brackets"));
         check("localhost:http", Err("not a number"));
         check("localhost:65536", Err("not a number"));
-        let bare = "`http://127.0.0.1:50051` is not an address (one to listen on has no scheme; TLS is set up apart \
-                    from it): write 127.0.0.1:50051";
+        let bare =
+            "invalid address `http://127.0.0.1:50051`: a listen address has no scheme; use 127.0.0.1:50051";
         check("http://127.0.0.1:50051", Err(bare));
-        check("https://[::1]:443/path", Err("write [::1]:443"));
-        check("dns:///localhost:80", Err("write localhost:80"));
-        check("http://localhost", Err("write HOST:PORT, unix:PATH or"));
+        check("https://[::1]:443/path", Err("use [::1]:443"));
+        check("dns:///localhost:80", Err("use localhost:80"));
+        check("http://localhost", Err("use HOST:PORT, unix:PATH or"));
         check("unix:", Err("1 to 107 bytes"));
         check(&format!("unix:/{}", "x".repeat(107)), Err("1 to 107 bytes"));
     }

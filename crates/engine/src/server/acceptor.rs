@@ -86,7 +86,7 @@ impl Acceptor {
             match listener.accept().await {
                 // Dropping the socket closes the connection.
                 Ok(socket) if !self.connections.has_room_for(socket.peer_address) => {
-                    tracing::debug!(peer = socket.peer_name, "a connection is refused: there are too many");
+                    tracing::debug!(peer = socket.peer_name, "connection refused: too many connections");
                 }
                 Ok(socket) => match self.start(socket, executor) {
                     Ok(()) => {}
@@ -189,7 +189,7 @@ impl Acceptor {
                     tracing::debug!(
                         peer = connection.peer,
                         %why,
-                        "a connection ended before its first request"
+                        "connection closed before its first request"
                     );
                     return Opened::Over;
                 }
@@ -221,8 +221,8 @@ impl Acceptor {
         let closed = poll_fn(|cx| connection.poll_command(true, cx));
         tokio::select! {
             biased;
-            () = self.connections.draining().started() => Err("the server stops".into()),
-            _ = closed => Err("it had to make room".into()),
+            () = self.connections.draining().started() => Err("the server is shutting down".into()),
+            _ = closed => Err("closed to free resources".into()),
             first_bytes = first_bytes => match first_bytes {
                 Ok(first_bytes) => first_bytes.map_err(|error| error.to_string().into()),
                 Err(_) => Err("timed out waiting for the first bytes".into()),
@@ -264,10 +264,10 @@ impl Acceptor {
                     return acceptor.open(stream, info, connection, agreed).await;
                 }
                 Some(Err(error)) => {
-                    tracing::debug!(peer = connection.peer, %error, "a TLS handshake failed");
+                    tracing::debug!(peer = connection.peer, %error, "TLS handshake failed");
                 }
                 None => {
-                    tracing::debug!(peer = connection.peer, "a TLS handshake was cut off to make room");
+                    tracing::debug!(peer = connection.peer, "TLS handshake aborted to free resources");
                 }
             }
             Opened::Over
@@ -359,6 +359,6 @@ fn is_of_the_listener(error: &io::Error) -> bool {
 }
 
 async fn pause(error: &io::Error) {
-    tracing::warn!(%error, "a connection was not accepted; accepting goes on");
+    tracing::warn!(%error, "failed to accept a connection; retrying");
     tokio::time::sleep(ACCEPT_PAUSE).await;
 }

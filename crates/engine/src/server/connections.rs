@@ -187,7 +187,10 @@ impl Connections {
         let all = self.all();
         let idle = all.iter().filter_map(|open| Some((idle_since(open)?, open)));
         if let Some((_, open)) = idle.min_by_key(|(since, _)| *since) {
-            tracing::debug!(peer = open.connection.peer, "an idle connection is ended to make room");
+            tracing::debug!(
+                peer = open.connection.peer,
+                "closing an idle connection to free file descriptors"
+            );
             open.close(ErrorCode::NoError, "idle connection closed to free file descriptors");
         }
     }
@@ -321,7 +324,7 @@ impl Connections {
             tracing::warn!(
                 peer = open.connection.peer,
                 held = result.buffered.all(),
-                "a connection is ended: peers hold too much memory"
+                "closing a connection: peers use too much memory"
             );
             open.close(ErrorCode::EnhanceYourCalm, "the server's memory limit is reached");
             total = total - result.buffered;
@@ -339,7 +342,7 @@ impl Connections {
         if tokio::time::timeout(grace, self.emptied()).await.is_ok() {
             return;
         }
-        let why = "the server's shutdown timeout has passed";
+        let why = "the server's shutdown timeout expired";
         self.all().iter().for_each(|open| open.close(ErrorCode::NoError, why));
         // The drivers flush the GOAWAY and linger briefly.
         let _ = tokio::time::timeout(Duration::from_secs(2), self.emptied()).await;

@@ -112,12 +112,12 @@ pub(super) trait RunCalls: Send + Sync {
     /// # Errors
     /// The status that the call ends with, if the message can't be read.
     fn start_local(&self, _: &RequestHead, _: Bytes, _: &ServiceOptions) -> Result<LocalFuture, Status> {
-        Err(Status::unimplemented("the method takes no in-process calls"))
+        Err(Status::unimplemented("the method does not accept in-process calls"))
     }
 
     /// Starts an in-process call with a stream of messages.
     fn start_local_stream(&self, _: &RequestHead, call: StreamingCall) -> CallFuture {
-        call.fail(&Status::unimplemented("the method takes no in-process calls"));
+        call.fail(&Status::unimplemented("the method does not accept in-process calls"));
         Box::pin(std::future::ready(()))
     }
 }
@@ -149,7 +149,10 @@ impl ServerMethod {
     /// Panics if `subtype` is not a valid content-subtype token.
     #[must_use]
     pub fn with_content_subtype(mut self, subtype: &'static str) -> Self {
-        assert!(content_type::is_legal_subtype(subtype), "a content subtype has letters, digits, - . _ +");
+        assert!(
+            content_type::is_legal_subtype(subtype),
+            "a content subtype can only have letters, digits and - . _ +"
+        );
         self.content_subtype = subtype;
         self
     }
@@ -254,7 +257,7 @@ impl Route {
 
     /// Returns the same route with another timeout.
     pub(super) fn with_timeout(&self, timeout: Option<Duration>) -> Self {
-        debug_assert!(self.raw.is_none(), "the timeout of a raw request is one of its fields");
+        debug_assert!(self.raw.is_none(), "raw requests carry their own timeout");
         let Self { outgoing, response_headers, metadata_len, .. } = *self;
         let head = RequestHead { timeout, ..self.head.clone() };
         Self { method: Arc::clone(&self.method), head, outgoing, response_headers, metadata_len, raw: None }

@@ -36,7 +36,7 @@ impl HttpErrorResponse {
 
     /// Creates the response to a malformed request: its path or a field is invalid (RFC 9110 §15.5.1).
     pub(super) fn malformed(method: Option<&[u8]>) -> Self {
-        let body = "The head of the request can't be read: its path, or one of its fields.\n";
+        let body = "The request is malformed: its path, or one of its headers.\n";
         Self { status: "400", body, allow: None, headers_only: method == Some(b"HEAD") }
     }
 

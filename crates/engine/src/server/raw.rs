@@ -184,7 +184,7 @@ impl<H: RawHandler> Codec for Raw<H> {
         target: &ResponseTarget,
         output: &mut Self::Output,
     ) -> Option<CallFuture> {
-        match std::mem::replace(output, Err(Status::internal("the call was answered"))) {
+        match std::mem::replace(output, Err(Status::internal("the response was already sent"))) {
             Ok(HandlerResponse::Complete(response)) => {
                 let mut state = connection.lock();
                 respond::send_raw(&mut state, target, &response);
@@ -247,7 +247,7 @@ fn send_headers(connection: &Connection, target: &ResponseTarget, head: &Parts) 
 /// Resets the stream after the response body failed, so the client cannot mistake it for complete.
 #[cold]
 fn reset(connection: &Connection, target: &ResponseTarget, status: &Status) {
-    tracing::debug!(peer = &*connection.peer, %status, "the body of an answer failed");
+    tracing::debug!(peer = &*connection.peer, %status, "the response body failed");
     let mut state = connection.lock();
     state.http2.reset(target.stream, ErrorCode::InternalError);
     state.note_failed(target.key);

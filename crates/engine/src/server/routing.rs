@@ -132,9 +132,8 @@ fn raw_route(
     let received = RequestHead::new(metadata, None, info.cloned());
     let metadata_len = if headers.size() > CACHED_HEADERS_SIZE_MAX { received.metadata_len() } else { 0 };
     let verb = http::Method::from_bytes(headers.method().unwrap_or_default());
-    let verb = verb.map_err(|_| Status::internal("the request's :method can't be read"))?;
-    let uri = uri(headers)
-        .map_err(|error| Status::internal(format!("the request's URI can't be read: {error}")))?;
+    let verb = verb.map_err(|_| Status::internal("invalid :method in the request"))?;
+    let uri = uri(headers).map_err(|error| Status::internal(format!("invalid request URI: {error}")))?;
     let derived = method.handler.calls.read_head(&dispatch::raw_head(&verb, &uri, &received));
     let derived = derived.ok_or_else(|| Status::internal("the method does not accept raw requests"))?;
     Ok(Route {

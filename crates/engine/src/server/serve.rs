@@ -320,7 +320,7 @@ struct NoMethods;
 
 impl Router for NoMethods {
     fn find(&self, _: &[u8]) -> Result<Arc<ServerMethod>, Status> {
-        Err(Status::new(Code::Unimplemented, "there is no such method"))
+        Err(Status::new(Code::Unimplemented, "unknown method"))
     }
 }
 
@@ -354,7 +354,7 @@ async fn start_each<T>(incoming: impl Stream<Item = T>, serve: impl Fn(T)) {
 #[non_exhaustive]
 pub enum BindError {
     /// An address cannot be listened on.
-    #[error("can't listen on {address}: {source}{}", hint(source))]
+    #[error("failed to listen on {address}: {source}{}", hint(source))]
     Listen {
         /// The address as given.
         address: ListenAddress,
@@ -362,21 +362,21 @@ pub enum BindError {
         source: io::Error,
     },
     /// The server's threads cannot be started.
-    #[error("the server's threads: {0}")]
+    #[error("failed to set up the server's threads: {0}")]
     Threads(#[from] ExecutorError),
     /// TLS cannot be set up.
     #[cfg(feature = "tls")]
     #[error(transparent)]
     Tls(#[from] TlsError),
     /// The protocols other than gRPC cannot be set up.
-    #[error("protocols other than gRPC: {0}")]
+    #[error("failed to set up protocols other than gRPC: {0}")]
     Fallback(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
 fn hint(error: &io::Error) -> &'static str {
     match error.kind() {
-        io::ErrorKind::AddrInUse => " (another process has it: stop that, or choose another)",
-        io::ErrorKind::PermissionDenied => " (ports below 1024 and some folders are for privileged users)",
+        io::ErrorKind::AddrInUse => " (in use by another process; stop it or choose another address)",
+        io::ErrorKind::PermissionDenied => " (ports below 1024 and some folders need privileges)",
         _ => "",
     }
 }
@@ -393,7 +393,7 @@ pub struct BoundServer {
 
 /// Error that ended serving.
 #[derive(Debug, thiserror::Error)]
-#[error("can't accept connections on {address}: {source}")]
+#[error("failed to accept connections on {address}: {source}")]
 pub struct ServeError {
     address: ListenAddress,
     source: io::Error,

@@ -81,7 +81,7 @@ impl Buffer {
     /// Removes the first `n` bytes. When the last are removed, the block returns to the thread.
     pub(super) fn consume(&mut self, n: usize) {
         self.filled.start += n;
-        debug_assert!(self.filled.start <= self.filled.end, "more was taken than there was");
+        debug_assert!(self.filled.start <= self.filled.end, "consumed more bytes than there were");
         if self.is_empty() {
             self.release_block();
         }
@@ -98,7 +98,7 @@ impl Buffer {
     /// Notes that `n` bytes of the [space](Self::space) have been filled.
     pub(super) fn extend(&mut self, n: usize) {
         self.filled.end += n;
-        debug_assert!(self.filled.end <= self.block.len(), "more was filled than there was space");
+        debug_assert!(self.filled.end <= self.block.len(), "filled more bytes than there was space");
     }
 
     fn make_space(&mut self, len_min: usize) {

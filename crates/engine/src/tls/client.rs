@@ -416,7 +416,7 @@ impl ClientRecipe {
             match roots::platform() {
                 Ok(platform) => trusted.roots.extend(platform.roots.iter().cloned()),
                 // They are optional in addition to others.
-                Err(error) => tracing::warn!(%error, "TLS goes without the platform's roots"),
+                Err(error) => tracing::warn!(%error, "continuing without the platform's root certificates"),
             }
         }
         #[cfg(feature = "tls-webpki-roots")]

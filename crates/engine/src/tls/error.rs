@@ -8,7 +8,7 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub enum TlsError {
     /// A file can't be read.
-    #[error("can't read {what} {}: {source}", path.display())]
+    #[error("failed to read {what} {}: {source}", path.display())]
     File {
         /// Expected content of the file.
         what: &'static str,
@@ -26,7 +26,7 @@ pub enum TlsError {
         reason: String,
     },
     /// Certificate and key of an identity don't match.
-    #[error("{place}: the private key is not the key of the certificate (the first one of the chain)")]
+    #[error("{place}: the private key does not match the certificate (the first one of the chain)")]
     KeyMismatch {
         /// Source of both.
         place: String,
@@ -50,19 +50,16 @@ pub enum TlsError {
         source: rustls::Error,
     },
     /// A server has no certificate.
-    #[error("a server needs a certificate and its key: give its TLS an identity")]
+    #[error("a TLS server needs a certificate and its key; set an identity")]
     NoIdentity,
     /// No client can ask for a name.
-    #[error(
-        "`{name}` is not a name that clients ask for: write a DNS name, or `*.` and one, without a port and no IP \
-         address"
-    )]
+    #[error("invalid server name `{name}`; use a DNS name, or `*.` and a DNS name, without a port")]
     ServerName {
         /// The name as given.
         name: String,
     },
     /// An identity's certificate is not valid for the name that it was set for.
-    #[error("{place}: the certificate is not for `{name}`, under which it is to be shown")]
+    #[error("{place}: the certificate is not valid for `{name}`")]
     OtherName {
         /// Source of the identity.
         place: String,
@@ -71,8 +68,7 @@ pub enum TlsError {
     },
     /// Two identities for the names in their certificates share a name.
     #[error(
-        "`{name}` is a name of two certificates ({place}; {other}): leave one of them out, or have one issued without \
-         that name"
+        "`{name}` is in two certificates ({place}; {other}); remove one of them, or reissue it without that name"
     )]
     SameName {
         /// The shared name.
@@ -83,18 +79,15 @@ pub enum TlsError {
         other: String,
     },
     /// An identity for the names in its certificate has no DNS name.
-    #[error(
-        "{place}: the certificate has no DNS name, so that no client could ask for it: have it issued with one, or \
-         make it the default"
-    )]
+    #[error("{place}: the certificate has no DNS name; reissue it with one, or make it the default")]
     NoName {
         /// Source of the identity.
         place: String,
     },
     /// The platform has no root certificates, and no others were given.
     #[error(
-        "the platform's root certificates: {reason}; install them (on Debian the package ca-certificates), or give \
-         the certificate of the authority that issued the server's"
+        "failed to load the platform's root certificates: {reason}; install them (on Debian the package \
+         ca-certificates), or set the server's CA certificate"
     )]
     NoRoots {
         /// The problem.
@@ -102,14 +95,12 @@ pub enum TlsError {
     },
     /// There is no cryptography provider.
     #[error(
-        "no provider of cryptography for TLS: switch on the feature `tls-aws-lc` or `tls-ring`, or install one with \
+        "no TLS crypto provider; enable the feature `tls-aws-lc` or `tls-ring`, or install one with \
          `CryptoProvider::install_default`"
     )]
     NoProvider,
     /// No certificate can be valid for a name.
-    #[error(
-        "`{0}` is not a name that a certificate can be for: write a DNS name or an IP address, without a port"
-    )]
+    #[error("invalid certificate name `{0}`; use a DNS name or an IP address, without a port")]
     Name(String),
     /// The settings contradict each other.
     #[error("TLS: {0}")]

@@ -95,11 +95,11 @@ fn not_tls(error: &Error, first: &[u8], is_client: bool) -> Option<&'static str>
         is_http1 || first.starts_with(b"HTTP/1."),
         is_settings || first.starts_with(b"PRI * HTTP/2"),
     ) {
-        (true, true, _) => Some("the server speaks HTTP/1.x without TLS: is this the port for TLS?"),
-        (true, _, true) => {
-            Some("the server speaks HTTP/2 without TLS, and this channel uses TLS: is this the port for TLS?")
-        }
-        (true, ..) => Some("the server does not speak TLS: is this the port for TLS?"),
+        (true, true, _) => Some("the server speaks HTTP/1.x without TLS (check that this is the TLS port)"),
+        (true, _, true) => Some(
+            "the server speaks HTTP/2 without TLS, and this channel uses TLS (check that this is the TLS port)",
+        ),
+        (true, ..) => Some("the server does not speak TLS (check that this is the TLS port)"),
         (false, true, _) => Some("the client speaks HTTP/1.x without TLS"),
         (false, _, true) => Some("the client speaks HTTP/2 without TLS"),
         (false, ..) => Some("the client does not speak TLS"),
@@ -110,13 +110,13 @@ const HTTP1: &[&[u8]] =
     &[b"GET ", b"POST ", b"PUT ", b"HEAD ", b"DELETE ", b"OPTIONS ", b"CONNECT ", b"PATCH "];
 
 fn hint_at_closed(is_client: bool) -> &'static str {
-    if is_client { " (does the server speak TLS at this port?)" } else { "" }
+    if is_client { " (check that the server uses TLS at this port)" } else { "" }
 }
 
 fn no_alpn(is_client: bool) -> &'static str {
     if is_client {
-        "the server did not agree to HTTP/2 by ALPN (protocol `h2`): is it a gRPC server? One that does without ALPN \
-         is taken with `assume_http2`"
+        "the server did not negotiate HTTP/2 by ALPN (protocol `h2`); check that it is a gRPC server, or set \
+         `assume_http2` if it does not use ALPN"
     } else {
         "the client did not offer HTTP/2 by ALPN (protocol `h2`)"
     }

@@ -17,9 +17,9 @@ pub(super) fn certificates(pem: &[u8], place: &str) -> Result<Vec<CertificateDer
     }
     if certificates.is_empty() {
         let found = if others.iter().any(|kind| is_key(*kind)) {
-            "a private key, and no certificate: have the two been confused?"
+            "a private key and no certificate; check that the two are not swapped"
         } else {
-            "no certificate: a line `-----BEGIN CERTIFICATE-----` begins one"
+            "no certificate, which starts with `-----BEGIN CERTIFICATE-----`"
         };
         return Err(TlsError::Pem { place: place.to_owned(), reason: format!("it has {found}") });
     }
@@ -38,11 +38,11 @@ pub(super) fn private_key(pem: &[u8], place: &str) -> Result<PrivateKeyDer<'stat
     }
     let is_encrypted = pem.windows(ENCRYPTED.len()).any(|window| window == ENCRYPTED);
     let found = if is_encrypted {
-        "an encrypted private key: decrypt it first, as with `openssl pkey -in KEY -out PLAIN_KEY`"
+        "an encrypted private key; decrypt it first, for example with `openssl pkey -in KEY -out PLAIN_KEY`"
     } else if has_certificate {
-        "a certificate, and no private key: have the two been confused?"
+        "a certificate and no private key; check that the two are not swapped"
     } else {
-        "no private key: a line `-----BEGIN PRIVATE KEY-----` begins one"
+        "no private key, which starts with `-----BEGIN PRIVATE KEY-----`"
     };
     Err(TlsError::Pem { place: place.to_owned(), reason: format!("it has {found}") })
 }
@@ -54,7 +54,7 @@ fn is_key(kind: SectionKind) -> bool {
 }
 
 fn malformed(place: &str, error: &rustls::pki_types::pem::Error) -> TlsError {
-    TlsError::Pem { place: place.to_owned(), reason: format!("it is not PEM: {error}") }
+    TlsError::Pem { place: place.to_owned(), reason: format!("invalid PEM: {error}") }
 }
 
 #[cfg(test)]
@@ -84,9 +84,9 @@ mod tests {
         check(&format!("a comment\n{CERTIFICATE}{KEY}{CERTIFICATE}"), Ok(2));
         check("", Err("no certificate"));
         check("hello", Err("no certificate"));
-        check(KEY, Err("confused"));
-        check("-----BEGIN CERTIFICATE-----\nAAAA\n", Err("not PEM"));
-        check("-----BEGIN CERTIFICATE-----\n?\n-----END CERTIFICATE-----\n", Err("not PEM"));
+        check(KEY, Err("swapped"));
+        check("-----BEGIN CERTIFICATE-----\nAAAA\n", Err("invalid PEM"));
+        check("-----BEGIN CERTIFICATE-----\n?\n-----END CERTIFICATE-----\n", Err("invalid PEM"));
     }
 
     #[test]
@@ -106,7 +106,7 @@ mod tests {
         check(EC_KEY, Ok(()));
         check(&format!("{CERTIFICATE}{KEY}"), Ok(()));
         check("", Err("no private key"));
-        check(CERTIFICATE, Err("confused"));
+        check(CERTIFICATE, Err("swapped"));
         check(ENCRYPTED_KEY, Err("decrypt it first"));
     }
 }

@@ -66,7 +66,7 @@ impl<R: Recipe> Reloaded<R> {
             current.changes = changes;
             current.checked_at = Instant::now();
             if let Err(error) = self.renew(&mut current) {
-                tracing::warn!(%error, "certificates are not renewed; the former ones stay in use");
+                tracing::warn!(%error, "failed to reload certificates; the previous ones stay in use");
             }
         }
         Arc::clone(&current.config)
@@ -78,7 +78,7 @@ impl<R: Recipe> Reloaded<R> {
             let config = self.recipe.build(&material, Some((&current.material, &current.config)))?;
             current.config = Arc::new(config);
             current.material = material;
-            tracing::info!("certificates have been renewed");
+            tracing::info!("certificates reloaded");
         }
         Ok(())
     }

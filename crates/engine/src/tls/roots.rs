@@ -35,7 +35,7 @@ pub(super) fn platform() -> Result<Arc<RootCertStore>, TlsError> {
         (Arc::new(roots), problems.join("; "))
     });
     if roots.is_empty() {
-        let reason = if problems.is_empty() { "there are none" } else { problems };
+        let reason = if problems.is_empty() { "none found" } else { problems };
         return Err(TlsError::NoRoots { reason: reason.to_owned() });
     }
     Ok(Arc::clone(roots))

@@ -172,7 +172,7 @@ where
             ConnectionState::PeerClosed => Step::Ended,
             ConnectionState::Closed => Step::Over,
             // Early data is never requested, and rustls may add states.
-            _ => return Err(rustls::Error::General("TLS is in a state that nobody asked for".to_owned())),
+            _ => return Err(rustls::Error::General("unexpected TLS state".to_owned())),
         };
         incoming.consume(discard);
         if matches!(step, Step::Ended | Step::Over) {
@@ -453,7 +453,7 @@ fn seal<D>(traffic: &mut WriteTraffic<'_, D>, outgoing: &mut Buffer, plain: &[u8
             Err(EncryptError::InsufficientSize(error)) if error.required_size > len_min => {
                 len_min = error.required_size;
             }
-            Err(error) => return Err(invalid(format!("TLS can't encrypt: {error}"))),
+            Err(error) => return Err(invalid(format!("failed to encrypt: {error}"))),
         }
     }
 }
@@ -519,7 +519,7 @@ where
 }
 
 fn failed_before() -> rustls::Error {
-    rustls::Error::General("TLS has failed before".to_owned())
+    rustls::Error::General("TLS has already failed".to_owned())
 }
 
 /// Converts a rustls error to an error of the stream.

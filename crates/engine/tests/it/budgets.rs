@@ -239,8 +239,10 @@ async fn response_with_open_window_arrives_beyond_the_budget() {
         peer.frame(Kind::WindowUpdate, Flags::NONE, 9, &(1_u32 << 30).to_be_bytes());
         peer.send().await;
         loop {
-            let frame =
-                timeout(Duration::from_secs(20), peer.next()).await.expect("it comes").expect("a frame");
+            let frame = timeout(Duration::from_secs(20), peer.next())
+                .await
+                .expect("completes in time")
+                .expect("a frame");
             if frame.end_stream {
                 assert_eq!(frame.stream, 9, "{method}");
                 break;
@@ -454,7 +456,7 @@ async fn response_in_output_has_a_minimum_rate() {
     peer.send().await;
     sleep(Duration::from_secs(55)).await;
     let mut byte = [0];
-    peer.io.read_exact(&mut byte).await.expect("it is open");
+    peer.io.read_exact(&mut byte).await.expect("the stream is open");
     // It is closed some time after the limit, because the rest cannot be flushed either.
     sleep(Duration::from_secs(120)).await;
     let mut rest = Vec::new();

@@ -173,12 +173,12 @@ async fn lost_connection_ends_handlers_and_calls() {
 async fn reset_becomes_a_status() {
     let (channel, mut peer, _accepted) = connected(&[]).await;
     for (code, expected, hint) in [
-        (ErrorCode::Cancel, Code::Cancelled, "it gave the call up"),
-        (ErrorCode::EnhanceYourCalm, Code::ResourceExhausted, "it wants fewer calls"),
+        (ErrorCode::Cancel, Code::Cancelled, "it cancelled the call"),
+        (ErrorCode::EnhanceYourCalm, Code::ResourceExhausted, "it limits the rate of calls"),
         (ErrorCode::InternalError, Code::Internal, ""),
         (ErrorCode::ProtocolError, Code::Internal, ""),
-        (ErrorCode::InadequateSecurity, Code::PermissionDenied, "better TLS"),
-        (ErrorCode::NoError, Code::Internal, "in the middle"),
+        (ErrorCode::InadequateSecurity, Code::PermissionDenied, "stronger TLS"),
+        (ErrorCode::NoError, Code::Internal, "did not finish"),
     ] {
         for is_streaming in [false, true] {
             let channel = channel.clone();

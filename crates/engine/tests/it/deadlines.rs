@@ -130,8 +130,11 @@ async fn client_deadline_names_the_incomplete_step() {
     let reset = async |peer: &mut crate::support::peer::Peer| {
         assert_eq!(soon(peer.next_of(Kind::RstStream)).await.code(), ErrorCode::Cancel);
     };
-    check(spawn_echo_with(&channel, raw("longer"), within(TIME)), "5 bytes of its message were not sent")
-        .await;
+    check(
+        spawn_echo_with(&channel, raw("longer"), within(TIME)),
+        "5 bytes of the request message were not sent",
+    )
+    .await;
     reset(&mut peer).await;
     check(spawn_echo_with(&channel, raw("x"), within(TIME)), "no response arrived in time").await;
     reset(&mut peer).await;
@@ -142,7 +145,7 @@ async fn client_deadline_names_the_incomplete_step() {
         .data(headers.stream, false, b"\0\0\0\0\x09abc")
         .send()
         .await;
-    check(call, "its answer had begun, with 8 bytes of its message").await;
+    check(call, "the response was incomplete, with 8 bytes of its message").await;
     reset(&mut peer).await;
     assert_eq!(in_flight(&channel), 0);
 }

@@ -99,7 +99,7 @@ async fn calls_in_progress_end_after_the_grace() {
     assert_eq!(service.cancelled(), 2);
     let status = soon(unary).await.expect("no panic").expect_err("cut off");
     assert_eq!(status.code(), Code::Unavailable);
-    assert!(status.message().contains("shutdown timeout has passed"), "{}", status.message());
+    assert!(status.message().contains("shutdown timeout expired"), "{}", status.message());
     assert_eq!(responses.message().await.expect_err("cut off").code(), Code::Unavailable);
     assert_eq!(in_flight(&channel), 0);
 }

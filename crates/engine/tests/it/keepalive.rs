@@ -37,7 +37,7 @@ async fn silent_server_is_detected() {
     assert_eq!(status.code(), Code::Unavailable);
     assert_eq!(
         status.message(),
-        "connection to memory:1 lost: no answer to a keepalive PING in 5s [/test.Echo/Echo to memory:1, waiting for \
+        "connection to memory:1 lost: no response to a keepalive PING in 5s [/test.Echo/Echo to memory:1, waiting for \
          the response]"
     );
     let found = started_at.elapsed().as_secs() - pings_took;

@@ -71,7 +71,7 @@ impl Sender {
 
     /// Sends as much of the `left` bytes of a stream as the windows permit.
     async fn send(&mut self, peer: &mut Peer, stream: u32, left: &mut usize) -> bool {
-        let window = self.windows.get_mut(&stream).expect("it is open");
+        let window = self.windows.get_mut(&stream).expect("the stream is open");
         let len = (*window).min(self.connection_window).clamp(0, 16_384) as usize;
         let len = len.min(*left);
         if len == 0 {

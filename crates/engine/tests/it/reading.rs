@@ -49,7 +49,7 @@ async fn small_messages_of_one_read_are_at_hand() {
     assert_eq!(incoming.prefix_at_hand(), Some(first));
     assert_eq!(incoming.take(first).expect("bytes").as_bytes(), b"one");
     assert_eq!(incoming.next_at_hand(), Some(&b""[..]));
-    let third = incoming.prefix_at_hand().expect("it is whole");
+    let third = incoming.prefix_at_hand().expect("a complete set");
     assert_eq!((third.len, third.compressed), (5, false));
     assert_eq!(incoming.lend(third).expect("bytes").bytes, b"three");
     assert_eq!(incoming.next_at_hand(), Some(&b"4"[..]));

@@ -64,7 +64,7 @@ impl Connection {
         if self.shutdown.is_closed() {
             return None;
         }
-        debug_assert!(len <= incoming.data_left as usize, "more was read than was expected");
+        debug_assert!(len <= incoming.data_left as usize, "more was read than expected");
         let len = u32::try_from(len).unwrap_or(u32::MAX);
         let data_left = incoming.data_left.saturating_sub(len);
         self.receive_data_part(IncomingData { data_left, ..incoming }, &mut &[][..], 0)
@@ -108,10 +108,7 @@ impl Connection {
         None
     }
 
-    #[expect(
-        clippy::inline_always,
-        reason = "an event that is not returned through memory saves some 20 instructions a frame"
-    )]
+    #[expect(clippy::inline_always, reason = "saves some 20 instructions per frame")]
     #[inline(always)]
     fn poll_input<'a>(
         &mut self,

@@ -108,7 +108,11 @@ impl Connection {
         let buffer = self.sending.output.buffer();
         let start = buffer.len();
         encode(buffer);
-        assert_eq!(buffer.len() - start, len, "`encode` appended another number of bytes than it announced");
+        assert_eq!(
+            buffer.len() - start,
+            len,
+            "`encode` appended a different number of bytes than it announced"
+        );
         self.finish_frame(key, end_stream);
         Ok(true)
     }
@@ -231,13 +235,10 @@ impl Connection {
     /// arbitrary code, so this is left to the writer.
     ///
     /// Framing can make queues [`Writable`](Event::Writable), so poll events afterwards.
-    #[expect(
-        clippy::inline_always,
-        reason = "150 instructions of a lone call, which takes output three times"
-    )]
+    #[expect(clippy::inline_always, reason = "saves 150 instructions of a lone call")]
     #[inline(always)]
     pub fn take_output(&mut self, out: &mut Output) -> bool {
-        debug_assert!(out.is_empty(), "what was taken before must be written first");
+        debug_assert!(out.is_empty(), "earlier output must be written first");
         if self.sending.has_next() {
             self.frame_queued();
         }

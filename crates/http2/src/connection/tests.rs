@@ -14,7 +14,7 @@ use crate::output::Output;
 use crate::stream::{StreamId, Tag};
 
 fn start() -> Instant {
-    #[expect(clippy::disallowed_methods, reason = "an Instant can be had from nowhere else")]
+    #[expect(clippy::disallowed_methods, reason = "no other way to get an Instant")]
     Instant::now()
 }
 

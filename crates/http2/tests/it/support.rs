@@ -10,7 +10,7 @@ use thalweg_http2::{
 
 /// The start time of every test. Only differences to it matter.
 pub(crate) fn start() -> Instant {
-    #[expect(clippy::disallowed_methods, reason = "an Instant can be had from nowhere else")]
+    #[expect(clippy::disallowed_methods, reason = "no other way to get an Instant")]
     Instant::now()
 }
 

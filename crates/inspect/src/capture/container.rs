@@ -22,7 +22,7 @@ const INTERFACES_MAX: usize = 4096;
 #[derive(Debug, Error)]
 pub enum CaptureError {
     /// The input is neither pcap nor pcapng.
-    #[error("it is not a capture: neither pcap nor pcapng")]
+    #[error("not a capture: expected pcap or pcapng")]
     Format,
     /// An I/O error.
     #[error("{0}")]
@@ -78,7 +78,7 @@ pub(crate) fn packets(
     let mut reader = created.map_err(|_| CaptureError::Format)?;
     let mut buffer_len = BUFFER_LEN;
     let mut interfaces: Vec<Interface> = Vec::new();
-    let ends_early = || Some("it ends in the middle of a packet".to_owned());
+    let ends_early = || Some("truncated in the middle of a packet".to_owned());
     let problem = loop {
         let is_too_small = match reader.next() {
             Ok((len, block)) => {
@@ -96,10 +96,10 @@ pub(crate) fn packets(
             Err(_) => None,
         };
         match is_too_small {
-            None => break Some(format!("it is broken at offset {}", reader.consumed())),
+            None => break Some(format!("malformed at offset {}", reader.consumed())),
             Some(_) if reader.reader_exhausted() => break ends_early(),
             Some(true) if buffer_len >= BUFFER_LEN_MAX => {
-                break Some(format!("it has a block of more than {} MiB", BUFFER_LEN_MAX >> 20));
+                break Some(format!("a block exceeds {} MiB", BUFFER_LEN_MAX >> 20));
             }
             Some(true) => {
                 buffer_len *= 2;

@@ -54,7 +54,7 @@ impl Frames {
                     self.state = match head.kind {
                         Kind::Data if head.flags.contains(Flags::PADDED) => FrameState::Padded(head),
                         Kind::Data => FrameState::Data(head, len, 0),
-                        _ if len > len_max => return Err("a frame is too long to be one"),
+                        _ if len > len_max => return Err("invalid frame length"),
                         _ => FrameState::Payload(head),
                     };
                 }

@@ -146,7 +146,7 @@ impl Http2Connection {
             Endpoint::Client => "client",
             Endpoint::Server => "server",
         };
-        let why = format!("what the {whose} sent cannot be followed from there on: {why}");
+        let why = format!("data of the {whose} was not decoded further: {why}");
         let direction = &mut self.directions[from as usize];
         if direction.stopped.is_some() {
             return;
@@ -169,12 +169,12 @@ impl Http2Connection {
         payload: &[u8],
         shared: &mut Shared<'_>,
     ) -> Result<(), &'static str> {
-        const BROKEN: &str = "a frame is broken";
+        const BROKEN: &str = "malformed frame";
         let stream = head.stream.get();
         let ends_stream = head.flags.contains(Flags::END_STREAM);
         let direction = &mut self.directions[from as usize];
         if direction.block.is_some() && head.kind != Kind::Continuation {
-            return Err("a header block does not end");
+            return Err("unterminated header block");
         }
         let (block, ends_stream, stream) = match head.kind {
             Kind::Headers => {
@@ -195,7 +195,7 @@ impl Http2Connection {
                 };
                 block.extend_from_slice(payload);
                 if block.len() > shared.limits.frame_len_max {
-                    return Err("a header block is too long");
+                    return Err("header block too long");
                 }
                 (block, ends_stream, stream)
             }
@@ -209,7 +209,7 @@ impl Http2Connection {
                     let debug = String::from_utf8_lossy(&debug[..debug.len().min(200)]).into_owned();
                     let space = if debug.is_empty() { "" } else { " " };
                     self.goaway_note = Some(format!(
-                        "the server said GOAWAY {:?}{space}{debug}: streams up to {}",
+                        "the server sent GOAWAY {:?}{space}{debug}: last stream {}",
                         goaway.code,
                         goaway.last_stream.get()
                     ));
@@ -226,13 +226,13 @@ impl Http2Connection {
         let outcome = direction
             .decoder
             .decode(&block, shared.limits.fields_len_max, &mut fields)
-            .map_err(|_| "a header block is broken, or refers to what is not in the capture")?;
+            .map_err(|_| "header block is malformed, or refers to data that is not in the capture")?;
         if stream != 0 {
             self.fields(from, at, stream, &fields, shared);
             if outcome == DecodeOutcome::TooLarge
                 && let Some(OpenStream::Call(open_call)) = self.streams.get_mut(&stream)
             {
-                open_call.note("a head is too long, and was cut off");
+                open_call.note("headers are too long and were truncated");
             }
             if ends_stream {
                 self.end_stream(from, at, stream, shared);
@@ -356,14 +356,13 @@ impl Http2Connection {
             call.notes.push(note.clone());
         }
         if call.request.headers.is_none() {
-            call.notes.push("the request's head is not in the capture".to_owned());
+            call.notes.push("the request headers are not in the capture".to_owned());
         } else if end == CallEnd::Trailers && !request_has_ended {
-            call.notes
-                .push("the response ended before the request did, as far as the capture has it".to_owned());
+            call.notes.push("in the capture, the response ended before the request".to_owned());
         }
         for (messages, whose) in messages.into_iter().zip(["request", "response"]) {
             if messages.has_incomplete() && end == CallEnd::Trailers {
-                call.notes.push(format!("the last message of the {whose} does not end"));
+                call.notes.push(format!("the last message of the {whose} is incomplete"));
             }
             messages.release(shared.budget);
         }

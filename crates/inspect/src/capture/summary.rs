@@ -54,7 +54,7 @@ impl Summary {
         let why_not_decrypted = match &self.tls_not_decrypted {
             _ if !has_keys => "use --keylog with the file that SSLKEYLOGFILE named",
             Some(why) => why,
-            None => "their secrets are not in the key log",
+            None => "secrets missing from the key log",
         };
         let places = counted(self.gaps as usize, "place");
         let unknown_link = self.unknown_link.unwrap_or_default();

@@ -105,14 +105,14 @@ impl Session {
             }
         }
         if self.directions.iter().any(|side| side.buffered.len() > BUFFERED_LEN_MAX) {
-            self.give_up(NotDecrypted::Other("its handshake is not whole".to_owned()));
+            self.give_up(NotDecrypted::Other("incomplete handshake".to_owned()));
         }
     }
 
     /// Handles missing bytes of `from`.
     pub(crate) fn gap(&mut self, from: usize) {
         if self.negotiated.is_none() {
-            self.give_up(NotDecrypted::Other("its handshake is not whole in the capture".to_owned()));
+            self.give_up(NotDecrypted::Other("incomplete handshake in the capture".to_owned()));
         } else {
             self.directions[from] = TlsDirection { has_gap: true, ..TlsDirection::default() };
         }
@@ -131,15 +131,15 @@ impl Session {
             if is_encrypted && record[0] != CHANGE_CIPHER_SPEC {
                 let Some(negotiated) = &self.negotiated else {
                     if self.client.is_none() {
-                        return Err(NotDecrypted::Other("it started before the capture".to_owned()));
+                        return Err(NotDecrypted::Other("started before the capture".to_owned()));
                     }
                     // ServerHello comes later in the capture.
                     side.put_back(&record);
                     return Ok(());
                 };
                 let opened = side.keys.as_mut().and_then(|keys| keys.open(&record, negotiated.is_1_3));
-                let (kind, bytes) = opened
-                    .ok_or_else(|| NotDecrypted::Other("a record could not be decrypted".to_owned()))?;
+                let (kind, bytes) =
+                    opened.ok_or_else(|| NotDecrypted::Other("failed to decrypt a record".to_owned()))?;
                 match kind {
                     APPLICATION_DATA if !bytes.is_empty() => {
                         plaintext.push(Plaintext { from, at: side.received_at, bytes });
@@ -174,10 +174,10 @@ impl Session {
                 Message::ServerHello { random, suite, is_1_3 } => {
                     let Some((client, client_random)) = self.client.filter(|(client, _)| *client != from)
                     else {
-                        return Err(NotDecrypted::Other("it started before the capture".to_owned()));
+                        return Err(NotDecrypted::Other("started before the capture".to_owned()));
                     };
                     let suite = Suite::of(suite).ok_or_else(|| {
-                        NotDecrypted::Other(format!("its cipher suite 0x{suite:04x} is not supported"))
+                        NotDecrypted::Other(format!("unsupported cipher suite 0x{suite:04x}"))
                     })?;
                     let secrets = self.keys.of(&client_random).ok_or(NotDecrypted::NoKeys)?.clone();
                     let negotiated = Negotiated { suite, is_1_3, server_random: random, secrets };
@@ -210,7 +210,7 @@ impl Session {
                 Message::KeyUpdate => {
                     let next = side.keys.as_ref().and_then(Keys::updated);
                     side.keys =
-                        Some(next.ok_or_else(|| NotDecrypted::Other("a key update is broken".to_owned()))?);
+                        Some(next.ok_or_else(|| NotDecrypted::Other("invalid key update".to_owned()))?);
                 }
                 _ => {}
             }
@@ -238,7 +238,7 @@ impl TlsDirection {
         let (Some(high), Some(low)) = (byte(3), byte(4)) else { return Ok(None) };
         let len = high << 8 | low;
         if len > RECORD_LEN_MAX {
-            return Err(NotDecrypted::Other("a record is too long to be one".to_owned()));
+            return Err(NotDecrypted::Other("invalid record length".to_owned()));
         }
         let end = RECORD_HEADER_LEN + len;
         Ok((self.buffered.len() >= end).then(|| self.buffered.drain(..end).collect()))

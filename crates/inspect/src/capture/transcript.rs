@@ -99,8 +99,8 @@ impl Call {
             let (kept, all, cut_off) =
                 (side.messages.len() as u64, side.message_count, side.incomplete_bytes as usize);
             let incomplete = counted(cut_off, "byte");
-            let incomplete = format!("{incomplete} of a message of the {whose} that does not end");
-            let dropped = format!("{kept} of {all} messages of the {whose} were kept");
+            let incomplete = format!("{incomplete} of an incomplete message of the {whose}");
+            let dropped = format!("kept {kept} of {all} messages of the {whose}");
             [(cut_off > 0).then_some(incomplete), (kept < all).then_some(dropped)].into_iter().flatten()
         })
     }

@@ -121,12 +121,12 @@ fn each_kind_of_call_end_is_reported() {
     ];
     assert_eq!(ends, expected);
     assert_eq!((calls[1].status(), calls[1].response.incomplete_bytes), (None, 2));
-    let early = "the response ended before the request did, as far as the capture has it";
-    assert_eq!(calls[1].notes, [early, "the last message of the response does not end"]);
+    let early = "in the capture, the response ended before the request";
+    assert_eq!(calls[1].notes, [early, "the last message of the response is incomplete"]);
     tcp.close();
     let (calls, _) = read_all(&tcp.pcap());
     assert_eq!(calls[3].end, CallEnd::Disconnected);
-    assert_eq!(calls[3].notes, ["the server said GOAWAY EnhanceYourCalm too much: streams up to 7"]);
+    assert_eq!(calls[3].notes, ["the server sent GOAWAY EnhanceYourCalm too much: last stream 7"]);
 }
 
 #[test]

@@ -27,8 +27,8 @@ fn gap_stops_decoding_of_one_direction_only() {
     );
     let notes = |index: usize| -> Vec<&str> { calls[index].notes.iter().map(String::as_str).collect() };
     assert_eq!(notes(0), [""; 0]);
-    assert_eq!(notes(1), ["the response ended before the request did, as far as the capture has it"]);
-    assert_eq!(notes(2), ["the request's head is not in the capture"]);
+    assert_eq!(notes(1), ["in the capture, the response ended before the request"]);
+    assert_eq!(notes(2), ["the request headers are not in the capture"]);
     // The first responses: without them the server's second packet cannot be decoded.
     let (calls, summary) = without(3);
     assert_eq!(summary.gap_bytes > 0, summary.gaps == 1);
@@ -152,7 +152,7 @@ fn non_captures_and_truncated_captures_are_distinguished() {
     assert!(matches!(read_bytes(b"neither of both, but long enough"), Err(CaptureError::Format)));
     assert!(matches!(read_bytes(b""), Err(CaptureError::Format)));
     let (calls, summary) = read_all(&file[..file.len() - 100]);
-    assert_eq!(summary.problem.as_deref(), Some("it ends in the middle of a packet"));
+    assert_eq!(summary.problem.as_deref(), Some("truncated in the middle of a packet"));
     assert_eq!(calls.len(), 3);
     // Stops early.
     let mut seen = 0;

@@ -147,7 +147,7 @@ impl TryFrom<String> for Work {
             "socket-echo" => Ok(Self::Socket(Pattern::Echo)),
             "socket-pipelined" => Ok(Self::Socket(Pattern::Pipelined)),
             "socket-one-way" => Ok(Self::Socket(Pattern::OneWay)),
-            call => call.parse().map(Self::Call).map_err(|_| format!("`{name}` is not a kind of work")),
+            call => call.parse().map(Self::Call).map_err(|_| format!("unknown kind of work `{name}`")),
         }
     }
 }
@@ -188,7 +188,7 @@ impl fmt::Display for Transport {
 
 /// Error for an unknown transport name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a transport: use tcp or uds")]
+#[error("invalid transport `{0}`; use tcp or uds")]
 pub struct UnknownTransport(String);
 
 impl FromStr for Transport {

@@ -104,7 +104,7 @@ pub(crate) fn of_study(
     }
     doubts.extend(of_machine(machine, versions));
     if !has_separate_cpus {
-        let text = "There is only one processor: client and server competed for it.";
+        let text = "There is only one CPU: client and server competed for it.";
         doubts.push(Doubt(text.to_owned()));
     }
     if machine.is_paced() {

@@ -130,7 +130,7 @@ impl LabResults {
 }
 
 /// Error text for a result that does not match its window's purpose.
-const SOMETHING_ELSE: &str = "the window found something else";
+const SOMETHING_ELSE: &str = "unexpected result of the window";
 
 impl StudyTables for CallsTables {
     type Window = Window;

@@ -65,7 +65,7 @@ impl fmt::Display for Strategy {
 
 /// Error for an unknown strategy name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a strategy: use adaptive, a number of connections, per-worker or per-call")]
+#[error("invalid strategy `{0}`; use adaptive, a number of connections, per-worker or per-call")]
 pub struct UnknownStrategy(String);
 
 impl FromStr for Strategy {

@@ -71,7 +71,7 @@ impl Window {
 
     /// Returns the pair of a window that makes calls.
     pub(crate) fn calling_pair(&self) -> Result<Pair, ExecuteError> {
-        let missing_pair = || ExecuteError::Window("nobody is named whose calls these are".to_owned());
+        let missing_pair = || ExecuteError::Window("missing stack of the calls".to_owned());
         self.pair.clone().ok_or_else(missing_pair)
     }
 

@@ -155,9 +155,9 @@ impl Driver {
         let (load, observed) = self.run_as(self.command())?;
         let nothing = |what: &str| ExecuteError::Window(what.to_owned());
         if load.messages == 0 || load.error_count() > 0 {
-            return Err(nothing("calls failed while the wire was watched"));
+            return Err(nothing("calls failed while the wire was observed"));
         }
-        observed.wire.ok_or_else(|| nothing("the driver did not say when measuring began and ended"))
+        observed.wire.ok_or_else(|| nothing("the driver did not report when measuring started and ended"))
     }
 
     /// Runs the driver as an argument of another program.
@@ -283,11 +283,11 @@ fn parse_load(text: &str) -> Result<LoadResult, String> {
     struct SchemaHeader {
         schema: String,
     }
-    let unreadable = |error| format!("the driver's answer cannot be read: {error}");
+    let unreadable = |error| format!("failed to read the driver's result: {error}");
     let header: SchemaHeader = serde_json::from_str(text).map_err(unreadable)?;
     if header.schema != LOAD_SCHEMA {
         return Err(format!(
-            "the driver answers with the schema {}, not {LOAD_SCHEMA}: rebuild it",
+            "the driver's result has the schema {}, expected {LOAD_SCHEMA}; rebuild it",
             header.schema
         ));
     }

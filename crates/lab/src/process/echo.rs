@@ -84,7 +84,7 @@ impl EchoExecutor {
     fn driver(&mut self, (server, target): (u32, String), run: EchoRun) -> Result<Driver, ExecuteError> {
         let EchoRun { work, in_flight, new_connection, warmup, duration, calls, network } = run;
         let ours = self.programs.get(OURS);
-        let ours = ours.ok_or_else(|| ExecuteError::Study("there is no client".to_owned()))?.clone();
+        let ours = ours.ok_or_else(|| ExecuteError::Study("missing client".to_owned()))?.clone();
         let connections = if work.protocol.is_http1() { in_flight } else { 1 };
         let unary = Work::Call(CallType::Unary);
         let point = Point {
@@ -128,7 +128,7 @@ fn server_address(stack: &Stack, server: &Server, protocol: Protocol) -> Result<
     let target = match (protocol, server.tcp()) {
         (Protocol::Grpc, (grpc, _)) => grpc,
         (_, (_, Some(json))) => json,
-        (_, (_, None)) => return Err(ExecuteError::Window(format!("{stack} serves no {protocol}"))),
+        (_, (_, None)) => return Err(ExecuteError::Window(format!("{stack} does not serve {protocol}"))),
     };
     Ok((server.pid(), target.to_owned()))
 }

@@ -41,7 +41,7 @@ impl FreshExecutor {
     /// Returns the stack's program. The bare echo is part of ours.
     fn program(&self, stack: &Stack) -> Result<&Program, String> {
         let name = if stack.name() == SOCKET { OURS } else { stack.name() };
-        self.programs.get(name).ok_or_else(|| format!("there is no program of the stack {stack}"))
+        self.programs.get(name).ok_or_else(|| format!("no program of the stack {stack}"))
     }
 
     fn start(&mut self, stack: &Stack, tls: bool) -> Result<Server, String> {
@@ -63,24 +63,24 @@ impl FreshExecutor {
     /// Returns the path of a file created by `thalweg certs`.
     fn certificate(&mut self, name: &str) -> Result<PathBuf, String> {
         if self.certificates.is_none() {
-            let scratch =
-                tempfile::tempdir().map_err(|error| format!("no place for certificates: {error}"))?;
+            let scratch = tempfile::tempdir()
+                .map_err(|error| format!("failed to create a folder for certificates: {error}"))?;
             let mut command = Command::new(&self.program(&Stack::ours())?.path);
             let made = command.arg("certs").arg("--out").arg(scratch.path()).output();
-            let made = made.map_err(|error| format!("cannot make certificates: {error}"))?;
+            let made = made.map_err(|error| format!("failed to create certificates: {error}"))?;
             if !made.status.success() {
                 let why = String::from_utf8_lossy(&made.stderr);
-                return Err(format!("cannot make certificates: {}", why.trim_end()));
+                return Err(format!("failed to create certificates: {}", why.trim_end()));
             }
             self.certificates = Some(scratch);
         }
         let folder = self.certificates.as_ref().map(|scratch| scratch.path().join(name));
-        folder.ok_or_else(|| "there are no certificates".to_owned())
+        folder.ok_or_else(|| "missing certificates".to_owned())
     }
 
     fn driver(&mut self, window: &Window, server: &Server) -> Result<Driver, String> {
         let Work::Call(_) = window.point.work else {
-            return Err("only calls are driven at a server of their own".to_owned());
+            return Err("only calls can have a server of their own".to_owned());
         };
         let pair = window.calling_pair().map_err(|error| error.to_string())?;
         let bare = window.is_bare().then(|| match pair.server.name() {
@@ -112,7 +112,7 @@ impl Execute for FreshExecutor {
             return Err(ExecuteError::Interrupted);
         }
         if window.purpose != Purpose::Figures {
-            return Err(ExecuteError::Window("a server of its own is measured for figures alone".to_owned()));
+            return Err(ExecuteError::Window("a server of its own supports figures only".to_owned()));
         }
         let pair = window.calling_pair()?;
         let mut server = self.start(&pair.server, window.point.tls).map_err(ExecuteError::Window)?;

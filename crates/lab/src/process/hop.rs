@@ -56,7 +56,8 @@ impl Hop {
     fn start(to: &str, Network { round_trip, rate }: Network, cpus: &CpuAssignment) -> Result<Self, String> {
         let bytes = rate.and_then(|bits| NonZeroU64::new(bits.get() / 8));
         let rate = bytes.map(Rate::from_bytes_per_second);
-        let start_error = |error: &dyn std::fmt::Display| format!("no network to {to}: {error}");
+        let start_error =
+            |error: &dyn std::fmt::Display| format!("failed to set up the network to {to}: {error}");
         let address = to.parse().map_err(|error| start_error(&error))?;
         let listen = "127.0.0.1:0".parse().map_err(|error| start_error(&error))?;
         let options = LinkOptions::new(listen, address).delay(round_trip / 2).rate(rate);

@@ -56,7 +56,7 @@ impl Program {
 
     /// Returns the program of a stack.
     pub(super) fn of<'p>(programs: &'p BTreeMap<String, Self>, stack: &Stack) -> Result<&'p Self, String> {
-        programs.get(stack.name()).ok_or_else(|| format!("there is no program of the stack {stack}"))
+        programs.get(stack.name()).ok_or_else(|| format!("no program of the stack {stack}"))
     }
 
     /// Returns the command line for a command of the contract, such as `serve`.
@@ -76,7 +76,7 @@ impl Program {
             return Ok(());
         }
         let listed = |variants: &[String]| match variants {
-            [] => "no choice".to_owned(),
+            [] => "no variants".to_owned(),
             variants => variants.join(", "),
         };
         Err(UnknownVariant {

@@ -96,7 +96,7 @@ pub(crate) fn query_program(command: &mut Command, cpus: Option<&CpuList>) -> Re
         [command.get_program().to_string_lossy()].into_iter().chain(words).collect::<Vec<_>>().join(" ");
     let failure = |what: &str| format!("`{words}` {what}");
     let mut process =
-        Process::spawn(command, cpus).map_err(|error| failure(&format!("cannot be started: {error}")))?;
+        Process::spawn(command, cpus).map_err(|error| failure(&format!("failed to start: {error}")))?;
     let printed = process.lines();
     let deadline = Instant::now() + PATIENCE;
     let mut lines = Vec::new();
@@ -105,7 +105,7 @@ pub(crate) fn query_program(command: &mut Command, cpus: Option<&CpuList>) -> Re
             Ok(line) => lines.push(line),
             Err(RecvTimeoutError::Disconnected) => break,
             Err(RecvTimeoutError::Timeout) => {
-                return Err(failure(&format!("did not end within {} s", PATIENCE.as_secs())));
+                return Err(failure(&format!("did not exit within {} s", PATIENCE.as_secs())));
             }
         }
     }
@@ -117,7 +117,7 @@ pub(crate) fn query_program(command: &mut Command, cpus: Option<&CpuList>) -> Re
 }
 
 pub(crate) fn contract_violation(path: &Path, command: &str) -> String {
-    format!("`{} {command}` does not answer as peers/README.md says", path.display())
+    format!("invalid output of `{} {command}`; see peers/README.md", path.display())
 }
 
 #[cfg(test)]

@@ -55,7 +55,7 @@ impl Server {
         cpus: Option<&CpuList>,
     ) -> Result<Self, String> {
         let started = Self::try_start(program, stack, addresses, flags, cpus);
-        started.map_err(|why| format!("cannot start the server `{} serve`: {why}", program.path.display()))
+        started.map_err(|why| format!("failed to start the server `{} serve`: {why}", program.path.display()))
     }
 
     fn try_start(
@@ -65,7 +65,8 @@ impl Server {
         flags: &[OsString],
         cpus: Option<&CpuList>,
     ) -> Result<Self, String> {
-        let scratch = tempfile::tempdir().map_err(|error| format!("no place for its files: {error}"))?;
+        let scratch = tempfile::tempdir()
+            .map_err(|error| format!("failed to create a folder for its files: {error}"))?;
         let uds = format!("unix:{}", scratch.path().join("server.sock").display());
         let mut command = program.command("serve");
         command.args(["--listen", "127.0.0.1:0"]);
@@ -82,7 +83,7 @@ impl Server {
             wait_until_listening(command, cpus, 1 + usize::from(addresses != Addresses::Tcp))?;
         // The gRPC address is printed first.
         let mut on_tcp = listening.into_iter().filter(|address| !address.starts_with("unix"));
-        let tcp = on_tcp.next().ok_or("it does not say its TCP address")?;
+        let tcp = on_tcp.next().ok_or("it did not report its TCP address")?;
         Ok(Self { process, tcp, uds, json: on_tcp.next(), _scratch: scratch })
     }
 
@@ -111,7 +112,7 @@ impl Server {
     /// Returns why the server stopped, if it has.
     pub(super) fn exit_reason(&mut self) -> Option<String> {
         let status = self.process.child.try_wait().ok().flatten()?;
-        Some(format!("the server ended ({status}): {}", self.process.stderr_tail_or_default()))
+        Some(format!("the server exited ({status}): {}", self.process.stderr_tail_or_default()))
     }
 }
 
@@ -129,7 +130,7 @@ fn wait_until_listening(
         match lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
             Ok(line) => addresses.extend(address_in(&line)),
             Err(RecvTimeoutError::Timeout) => {
-                return Err(format!("it did not listen within {} s", LISTEN_PATIENCE.as_secs()));
+                return Err(format!("it was not listening after {} s", LISTEN_PATIENCE.as_secs()));
             }
             Err(RecvTimeoutError::Disconnected) => return Err(process.stderr_tail_or_default()),
         }

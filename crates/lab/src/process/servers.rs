@@ -59,7 +59,7 @@ impl Servers {
         if let Some((why, restarted)) = ended {
             let started = match why {
                 Some(why) if key.stack.is_ours() => return Err(ExecuteError::Study(why)),
-                Some(why) if restarted => Err(format!("{}, and not for the first time", why.trim_end())),
+                Some(why) if restarted => Err(format!("{}, repeatedly", why.trim_end())),
                 why => start().map(|server| ServerState::Serving { server, restarted: why.is_some() }),
             };
             match started {
@@ -70,7 +70,7 @@ impl Servers {
         match self.0.get_mut(key) {
             Some(ServerState::Serving { server, .. }) => Ok(server),
             Some(ServerState::Gone(why)) => Err(ExecuteError::Window(why.clone())),
-            None => Err(ExecuteError::Window(format!("there is no server of {}", key.stack))),
+            None => Err(ExecuteError::Window(format!("no server of {}", key.stack))),
         }
     }
 
@@ -88,9 +88,9 @@ impl Servers {
                 server.exit_reason().map_or(found, |why| Err(ExecuteError::Study(why)))
             }
             Err(ExecuteError::Window(reason)) => {
-                Err(ExecuteError::Window(format!("{reason}; the server is gone")))
+                Err(ExecuteError::Window(format!("{reason}; the server exited")))
             }
-            _ => Err(ExecuteError::Window("the server ended within the window".to_owned())),
+            _ => Err(ExecuteError::Window("the server exited during the window".to_owned())),
         }
     }
 }

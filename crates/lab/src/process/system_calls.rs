@@ -35,7 +35,7 @@ pub(super) fn count(driver: &Driver) -> Result<SystemCalls, ExecuteError> {
     };
     let (short, long) = (count_run(&shorter)?, count_run(driver)?);
     per_operation(short, long).ok_or_else(|| {
-        ExecuteError::Window("under strace, too little was done to count system calls".to_owned())
+        ExecuteError::Window("too few operations under strace to count system calls".to_owned())
     })
 }
 
@@ -48,14 +48,16 @@ fn per_operation(short: RunCounts, long: RunCounts) -> Option<SystemCalls> {
 
 fn count_run(driver: &Driver) -> Result<RunCounts, ExecuteError> {
     let failed = |what: &str, error: &dyn std::fmt::Display| ExecuteError::Window(format!("{what}: {error}"));
-    let scratch = tempfile::tempdir().map_err(|error| failed("no place for strace's counts", &error))?;
+    let scratch = tempfile::tempdir()
+        .map_err(|error| failed("failed to create a folder for strace's counts", &error))?;
     let (client_file, server_file) = (scratch.path().join("client"), scratch.path().join("server"));
     let tracer = Tracer::attach(driver, &server_file)?;
     let client_path = client_file.display().to_string();
     let load = driver.run_under(&["strace", "-f", "-c", "-o", &client_path, "--"])?;
     tracer.detach()?;
     let read = |path: &Path| -> Result<u64, ExecuteError> {
-        let table = fs::read_to_string(path).map_err(|error| failed("strace's counts", &error))?;
+        let table =
+            fs::read_to_string(path).map_err(|error| failed("failed to read strace's counts", &error))?;
         Ok(calls_in(&table))
     };
     Ok(RunCounts { client: read(&client_file)?, server: read(&server_file)?, operations: load.messages })
@@ -86,7 +88,7 @@ impl Tracer {
     /// Attaches and returns once the server is traced.
     fn attach(driver: &Driver, file: &Path) -> Result<Self, ExecuteError> {
         let server_pid = driver.server_pid.ok_or_else(|| {
-            ExecuteError::Window("system calls of somebody else's server are not counted".to_owned())
+            ExecuteError::Window("system calls of an external server cannot be counted".to_owned())
         })?;
         let child = Command::new("strace")
             .args(["-f", "-c", "-o"])
@@ -97,11 +99,9 @@ impl Tracer {
             .stderr(Stdio::piped())
             .spawn();
         let mut tracer = Self(child.map_err(|error| {
-            ExecuteError::Window(format!(
-                "system calls are counted by strace, and it cannot be started: {error}"
-            ))
+            ExecuteError::Window(format!("failed to start strace, which counts system calls: {error}"))
         })?);
-        let stderr = tracer.0.stderr.take().expect("it is piped");
+        let stderr = tracer.0.stderr.take().expect("stderr is piped");
         await_attached(stderr, driver)?;
         Ok(tracer)
     }
@@ -112,7 +112,7 @@ impl Tracer {
         let deadline = Instant::now() + PATIENCE;
         while matches!(self.0.try_wait(), Ok(None)) {
             if Instant::now() > deadline {
-                return Err(ExecuteError::Window("strace does not let go of the server".to_owned()));
+                return Err(ExecuteError::Window("strace did not detach from the server".to_owned()));
             }
             thread::sleep(Duration::from_millis(2));
         }
@@ -146,7 +146,7 @@ fn await_attached(stderr: ChildStderr, driver: &Driver) -> Result<(), ExecuteErr
         }
     });
     let deadline = Instant::now() + PATIENCE;
-    let mut complaint = "strace ended without a word".to_owned();
+    let mut complaint = "strace exited without an error text".to_owned();
     loop {
         match lines.recv_timeout(INTERRUPT_INTERVAL) {
             Ok(line) if line.contains(" attached") => return Ok(()),

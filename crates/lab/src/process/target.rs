@@ -52,8 +52,8 @@ impl TargetExecutor {
 /// Returns the driver's error without its prefix, with advice if the method is missing.
 fn explained(reason: &str) -> String {
     let reason = reason.strip_prefix("error: ").unwrap_or(reason);
-    let is_missing = reason.contains("UNIMPLEMENTED") || reason.contains("brought no message");
-    let advice = if is_missing { "; name a method of its with --method" } else { "" };
+    let is_missing = reason.contains("UNIMPLEMENTED") || reason.contains("returned no message");
+    let advice = if is_missing { "; use --method with one of its methods" } else { "" };
     format!("{reason}{advice}")
 }
 
@@ -65,10 +65,10 @@ impl Execute for TargetExecutor {
         match window.purpose {
             Purpose::Figures | Purpose::NoiseFloor(_) => self.run(window),
             Purpose::SystemCalls => {
-                Err(ExecuteError::Window("system calls of somebody else's server are not counted".to_owned()))
+                Err(ExecuteError::Window("system calls of an external server cannot be counted".to_owned()))
             }
             Purpose::Wire => {
-                Err(ExecuteError::Window("the wire to somebody else's server is not watched".to_owned()))
+                Err(ExecuteError::Window("the wire to an external server cannot be observed".to_owned()))
             }
         }
     }

@@ -304,7 +304,7 @@ fn exited_server_is_restarted_once() {
     let _ = executor.run(&window("fake"));
     until_it_ended(&mut executor);
     let reason = failure(executor.run(&window("fake")));
-    assert!(reason.contains("the server ended") && reason.contains("not for the first time"), "{reason}");
+    assert!(reason.contains("the server exited") && reason.contains("repeatedly"), "{reason}");
     assert_eq!(failure(executor.run(&window("fake"))), reason, "it is not tried a third time");
 }
 
@@ -315,7 +315,10 @@ fn exit_of_our_server_ends_the_study() {
     executor.serve(&Stack::ours()).unwrap();
     until_it_ended(&mut executor);
     let found = executor.run(&window(OURS));
-    assert!(matches!(&found, Err(ExecuteError::Study(why)) if why.contains("the server ended")), "{found:?}");
+    assert!(
+        matches!(&found, Err(ExecuteError::Study(why)) if why.contains("the server exited")),
+        "{found:?}"
+    );
 }
 
 #[test]

@@ -126,12 +126,12 @@ impl<'r> Calls<'r> {
         let measured = measured.filter(|cell| cell.connections.is_none_or(|connections| connections > 1));
         let several = measured.max_by(|a, b| a.rate_per_s.total_cmp(&b.rate_per_s));
         let several = several.ok_or_else(|| format!("{stack} with several connections was not measured"))?;
-        let ratio = several.rate_over(&one).ok_or_else(|| {
-            format!("{stack} has no round in which one connection and several were measured")
-        })?;
+        let ratio = several
+            .rate_over(&one)
+            .ok_or_else(|| format!("{stack} has no round with both one connection and several"))?;
         let interval = ratio
             .interval
-            .ok_or_else(|| format!("{stack} has too few good windows to tell a gain from chance"))?;
+            .ok_or_else(|| format!("{stack} has too few valid windows to tell a gain from chance"))?;
         let is_shown = ratio.ratio >= counts && interval.low > 1.0;
         Ok([
             ("one", one.into()),
@@ -150,7 +150,7 @@ impl<'r> Calls<'r> {
                 && it.point.in_flight == at.in_flight
         });
         let counted = counted.and_then(|counted| counted.measured());
-        let counted = counted.ok_or("system calls could not be counted (strace)")?;
+        let counted = counted.ok_or("failed to count system calls (strace)")?;
         Ok(counted.client_per_operation.into())
     }
 
@@ -163,7 +163,7 @@ impl<'r> Calls<'r> {
                 && it.point.work == Work::Call(CallType::Unary)
         });
         let Some(wire) = watched.and_then(|watched| watched.measured()) else {
-            return Err(format!("the wire between client and server of {} was not watched", at.client));
+            return Err(format!("the wire between client and server of {} was not observed", at.client));
         };
         Ok([
             ("share", wire.all.share.into()),

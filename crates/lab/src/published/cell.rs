@@ -35,7 +35,7 @@ impl CallsCell {
             "operations" => self.operations as f64,
             "connections" => {
                 let connections = self.connections.map(f64::from);
-                connections.ok_or("the kernel did not say how many connections there were")?
+                connections.ok_or("the kernel did not report the number of connections")?
             }
             "client_ns" => self.processor_ns.0,
             "server_ns" => self.processor_ns.1,

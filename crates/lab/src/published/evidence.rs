@@ -68,7 +68,7 @@ impl Evidence {
 
     /// Returns a run's results, or why there are none.
     pub(crate) fn run(&self, run: &str) -> Result<&AnyResults, String> {
-        let results = self.results.get(run).ok_or_else(|| format!("the run `{run}` was not made"))?;
+        let results = self.results.get(run).ok_or_else(|| format!("missing run `{run}`"))?;
         results.as_ref().map_err(Clone::clone)
     }
 }

@@ -119,7 +119,7 @@ impl<'t> Parser<'t> {
             return Ok(Expression::Text(self.text(Some('"'))?));
         }
         if self.eat("'") {
-            let (words, rest) = self.rest.split_once('\'').ok_or("a text without an end")?;
+            let (words, rest) = self.rest.split_once('\'').ok_or("unterminated text")?;
             self.rest = rest;
             return Ok(Expression::Text(Text(vec![Part::Words(words.to_owned())])));
         }
@@ -169,7 +169,7 @@ impl<'t> Parser<'t> {
             return self.closed("]", Expression::List(items));
         }
         let condition = if self.eat("if") { Some(self.binary(0)?) } else { None };
-        let item = items.pop().ok_or("a list without an item")?;
+        let item = items.pop().ok_or("a list without items")?;
         self.closed("]", Expression::Each(Box::new(Each { item, over, condition })))
     }
 

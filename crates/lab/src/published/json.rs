@@ -56,7 +56,7 @@ impl<'r> Servers<'r> {
     /// Returns the gRPC and JSON cells of the published message at this stack's server.
     fn both(&self, stack: &str) -> Result<[&EndpointCell; 2], String> {
         let at = |protocol| {
-            let stack = stack.parse().map_err(|_| format!("{stack} is not a stack"))?;
+            let stack = stack.parse().map_err(|_| format!("unknown stack {stack}"))?;
             let endpoint = Endpoint { stack, protocol };
             self.cells.at(&endpoint, self.published()).ok_or_else(|| {
                 let left_out = self.results.left_out.iter().find(|it| it.is_stack(endpoint.stack.name()));
@@ -114,7 +114,7 @@ impl<'r> Servers<'r> {
             *counts <= OF_KIND
         });
         if all.is_empty() {
-            return Err("no call of a server on the JVM was measured".to_owned());
+            return Err("no calls of a server on the JVM were measured".to_owned());
         }
         Ok(all.into_iter().map(|(.., slow)| Value::from(slow)).collect())
     }

@@ -40,8 +40,8 @@ pub fn make(
     let failed = spawn_run(program, &run, &folder).and_then(|child| wait(child, interrupt));
     let failed = match failed {
         Ok(status) if status.success() => None,
-        Ok(status) => Some(format!("`thalweg {}` ended with {status}", run.arguments.join(" "))),
-        Err(error) => Some(format!("it cannot be made: {error}")),
+        Ok(status) => Some(format!("`thalweg {}` failed: {status}", run.arguments.join(" "))),
+        Err(error) => Some(format!("failed to create it: {error}")),
     };
     RunResult {
         name: run.name.to_owned(),
@@ -61,8 +61,7 @@ fn spawn_run(program: &Path, run: &Run, folder: &Path) -> io::Result<Child> {
     }
     fs::create_dir_all(folder)?;
     if fs::read_dir(folder)?.next().is_some() {
-        let why =
-            format!("{} is there, and no run made it: name another folder with --out", folder.display());
+        let why = format!("{} exists and is not from a run; use another folder with --out", folder.display());
         return Err(io::Error::other(why));
     }
     let mut command = Command::new(program);
@@ -143,7 +142,7 @@ mod tests {
         assert!(!folder.join("left").exists());
         fs::remove_file(folder.join(PRINTED)).unwrap();
         fs::write(folder.join("thesis"), "").unwrap();
-        assert!(make().is_some_and(|reason| reason.contains("no run made it")));
+        assert!(make().is_some_and(|reason| reason.contains("not from a run")));
         assert!(folder.join("thesis").exists());
         fs::remove_dir_all(directory).unwrap();
     }

@@ -176,7 +176,7 @@ pub(crate) fn original(publication: Publication) -> &'static Original {
             include_str!("data/codec.toml"),
             include_str!("data/channels.toml"),
         ]
-        .map(|text| toml::from_str(text).expect("the data beside the code is well formed"))
+        .map(|text| toml::from_str(text).expect("the embedded data is valid"))
     });
     &ORIGINALS[publication as usize]
 }
@@ -188,7 +188,7 @@ pub(crate) fn situations() -> &'static [Situation] {
         situations: Vec<Situation>,
     }
     static SITUATIONS: LazyLock<Situations> = LazyLock::new(|| {
-        toml::from_str(include_str!("data/situations.toml")).expect("the data beside the code is well formed")
+        toml::from_str(include_str!("data/situations.toml")).expect("the embedded data is valid")
     });
     &SITUATIONS.situations
 }

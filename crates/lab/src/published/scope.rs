@@ -157,7 +157,7 @@ impl<'s> Scope<'s> {
     fn call(&self, name: &str, arguments: &[Expression]) -> ValueResult {
         let argument = |index: usize| match arguments.get(index) {
             Some(argument) => self.value(argument),
-            None => Err(format!("`{name}` needs more")),
+            None => Err(format!("`{name}` needs more arguments")),
         };
         let number = |index| argument(index)?.number();
         match name {

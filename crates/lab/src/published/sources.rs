@@ -40,7 +40,7 @@ impl<'e> Sources<'e> {
 impl Measure for Sources<'_> {
     /// Measures a name in the scope's run, under the scope's conditions.
     fn measure(&self, name: &str, scope: &Scope<'_>) -> ValueResult {
-        let run = scope.get("run").ok_or("the data has no `run`")?.clone()?.shown("")?;
+        let run = scope.get("run").ok_or("missing `run` in the data")?.clone()?.shown("")?;
         self.evidence.run(&run)?;
         let found = self.runs.get(run.as_str()).and_then(|measured| match measured {
             Measured::Calls(calls) => calls.measure(name, scope),

@@ -32,7 +32,7 @@ fn untestable_claim_has_a_reason() {
     let answered = judge(&Publication::ALL, &Evidence::default());
     for claim in answered.iter().flat_map(|answered| &answered.claims) {
         assert_eq!(claim.verdict, ClaimVerdict::CannotBeTried);
-        assert!(claim.cause.contains("was not made") && claim.figures.is_empty(), "{claim:?}");
+        assert!(claim.cause.contains("missing run") && claim.figures.is_empty(), "{claim:?}");
     }
 }
 

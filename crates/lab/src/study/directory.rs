@@ -24,7 +24,7 @@ pub struct ResultsDirectory {
 
 /// Error for a directory that is not writable.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot write to {path}: {error}; name another directory with --out")]
+#[error("failed to write to {path}: {error}; use another directory with --out")]
 pub struct NotWritable {
     path: PathBuf,
     error: io::Error,
@@ -67,7 +67,7 @@ impl ResultsDirectory {
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// The file is missing or not readable.
-    #[error("cannot read {path}: {error}")]
+    #[error("failed to read {path}: {error}")]
     Io {
         /// Path of the file.
         path: PathBuf,
@@ -112,7 +112,7 @@ impl<'p> ResultsText<'p> {
             serde_json::from_str(&text).map_err(|error| schema_error(error.to_string()))?;
         match expected.iter().find(|schema| **schema == header.schema) {
             Some(schema) => Ok(Self { path, text, schema }),
-            None => Err(schema_error(format!("its schema is {}", header.schema))),
+            None => Err(schema_error(format!("found the schema {}", header.schema))),
         }
     }
 

@@ -37,7 +37,7 @@ impl<W: Window> Plan<W> {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
     /// One of the lists of values is empty.
-    #[error("nothing to measure; give at least one value for each list")]
+    #[error("nothing to measure; use at least one value for each list")]
     NothingToMeasure,
     /// Zero calls in flight or zero connections.
     #[error("-c and --connections must be at least 1; for `lab sizes`, -c must be at least --connections")]

@@ -152,6 +152,9 @@ fn client_limit_does_not_invalidate_window() {
         vec![note("the client's processors were busy for 97 % of the time: the client was the limit")];
     assert!(window.validity().is_valid());
     let Outcome::Measured(load) = &mut window.outcome else { panic!("it is measured") };
-    load.notes = vec![note("the server was gone at the end: it was killed")];
-    assert_eq!(window.invalid_reason().as_deref(), Some("the server was gone at the end: it was killed"));
+    load.notes = vec![note("the server was not reachable at the end: it was killed")];
+    assert_eq!(
+        window.invalid_reason().as_deref(),
+        Some("the server was not reachable at the end: it was killed")
+    );
 }

@@ -39,7 +39,8 @@ fn load_changes_are_followed_quickly() {
         let share = adaptive.rate_of_last(Duration::from_secs(1)) / best.calls_per_s;
         let [half, one, two, three] = lanes;
         let numbers = format!("{half:>5} {one:>4} {two:>4} {three:>4}    {share:.3}  {:>4}", best.lanes);
-        writeln!(table, "{name:<44} {lanes_before:>6}  {numbers}").expect("a string takes all");
+        writeln!(table, "{name:<44} {lanes_before:>6}  {numbers}")
+            .expect("writing to a String does not fail");
         let took = adaptive.last_change().saturating_sub(CHANGE_AT);
         followed.push((name, share, three, best.lanes, took, matches!(after.load, Load::Open { .. })));
     }

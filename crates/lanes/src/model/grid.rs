@@ -124,22 +124,24 @@ fn table(rows: &[GridRow], points: &[Point]) -> String {
          costs     cores  round trip",
     );
     for in_flight in IN_FLIGHT {
-        write!(table, "{in_flight:>9} in flight").expect("a string takes all");
+        write!(table, "{in_flight:>9} in flight").expect("writing to a String does not fail");
     }
     table.push('\n');
     for (row, points) in rows.iter().zip(points.chunks(IN_FLIGHT.len())) {
         let cores = format!("{}:{}", row.cores.0, row.cores.1);
         let round_trip = format!("{:?}", row.round_trip);
-        write!(table, "{:<9} {cores:<6} {round_trip:>10}", row.costs.0).expect("a string takes all");
+        write!(table, "{:<9} {cores:<6} {round_trip:>10}", row.costs.0)
+            .expect("writing to a String does not fail");
         for point in points {
             let (best, lanes) = (point.best.lanes, point.lanes);
-            write!(table, "{:>9} {lanes:>2}  {:.3}", best, point.share).expect("a string takes all");
+            write!(table, "{:>9} {lanes:>2}  {:.3}", best, point.share)
+                .expect("writing to a String does not fail");
         }
         table.push('\n');
     }
     let settled = points.iter().map(|point| point.settled).max().unwrap_or_default();
     writeln!(table, "\n{} points; the last to settle took {settled:?}", points.len())
-        .expect("a string takes all");
+        .expect("writing to a String does not fail");
     table
 }
 

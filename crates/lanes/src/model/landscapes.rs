@@ -129,7 +129,8 @@ fn best_number_beyond_a_dip_is_found() {
     );
     for landscape in LANDSCAPES {
         let Landscape { name, in_flight, .. } = landscape;
-        write!(table, "{name:<25} {in_flight:>9} {:>4}", landscape.config().cap).expect("a string takes all");
+        write!(table, "{name:<25} {in_flight:>9} {:>4}", landscape.config().cap)
+            .expect("writing to a String does not fail");
         for noise in [0.0, 0.05, 0.2] {
             let runs: Vec<_> = (1..=CHANNELS).map(|seed| landscape.run(noise, seed)).collect();
             let found = runs.iter().filter(|run| run.is_found).count();
@@ -139,7 +140,8 @@ fn best_number_beyond_a_dip_is_found() {
             let is_possible = landscape.cap > 0 && noise < 0.1;
             assert!(!is_possible || share > 0.97, "{name}, noise {noise}: {share:.3} of the best");
             assert!(noise > 0.0 || changes <= 4, "{name}: {changes} changes in a minute");
-            write!(table, "    {found:>2}  {share:.3}  {changes:>2}   ").expect("a string takes all");
+            write!(table, "    {found:>2}  {share:.3}  {changes:>2}   ")
+                .expect("writing to a String does not fail");
         }
         table.truncate(table.trim_end().len());
         table.push('\n');

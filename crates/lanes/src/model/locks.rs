@@ -43,7 +43,8 @@ fn contended_locks_are_spread_over_lanes() {
     );
     gains::write_column_headers(&mut table, &IN_FLIGHT);
     for (&(call_ns, cores), points) in rows.iter().zip(points.chunks(IN_FLIGHT.len())) {
-        write!(table, "{:>9} {cores:>6}", format!("{call_ns} ns")).expect("a string takes all");
+        write!(table, "{:>9} {cores:>6}", format!("{call_ns} ns"))
+            .expect("writing to a String does not fail");
         gains::write_cells(&mut table, points);
     }
     let within_5 = gains::write_end(&mut table, &points);

@@ -53,7 +53,8 @@ fn full_windows_get_more_lanes() {
     let mut left = points.iter();
     for &(message, window, us) in &rows {
         let round_trip = format!("{:?}", Duration::from_micros(us));
-        write!(table, "{message:>4} KiB {window:>5} KiB {round_trip:>11}").expect("a string takes all");
+        write!(table, "{message:>4} KiB {window:>5} KiB {round_trip:>11}")
+            .expect("writing to a String does not fail");
         gains::write_cells(&mut table, left.by_ref().take(columns(message).len()));
     }
     let within_5 = gains::write_end(&mut table, &points);

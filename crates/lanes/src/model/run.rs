@@ -177,10 +177,10 @@ pub(super) fn check_table(path: &str, committed: &str, table: &str) {
     for (line, (committed, now)) in (1..).zip(committed.lines().zip(table.lines())) {
         assert_eq!(
             committed, now,
-            "{path}:{line} is no longer so; if that is meant: THALWEG_RECORD=1 cargo test -p thalweg"
+            "{path}:{line} differs; if that is intended, run THALWEG_RECORD=1 cargo test -p thalweg"
         );
     }
-    assert_eq!(committed.lines().count(), table.lines().count(), "{path} has other lines");
+    assert_eq!(committed.lines().count(), table.lines().count(), "{path} has a different number of lines");
 }
 
 pub(super) fn rate(samples: &Samples) -> f64 {

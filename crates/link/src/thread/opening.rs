@@ -41,7 +41,7 @@ impl LinkThread {
                     kind => {
                         self.accept_pending = false;
                         if kind != io::ErrorKind::WouldBlock {
-                            self.last_error = Some(format!("cannot accept: {error}"));
+                            self.last_error = Some(format!("failed to accept a connection: {error}"));
                             self.timers.push(Reverse((Instant::now() + RETRY, Timer::RetryAccept)));
                         }
                         return;
@@ -145,7 +145,7 @@ impl LinkThread {
         }
         connection.mark_refused(&self.wire, Instant::now());
         self.wire.observer.counts.failed += 1;
-        self.last_error = Some(format!("cannot connect to {}: {error}", self.to));
+        self.last_error = Some(format!("failed to connect to {}: {error}", self.to));
         self.enqueue(key, Direction::Down);
     }
 }

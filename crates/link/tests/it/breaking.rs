@@ -297,9 +297,9 @@ fn start_reports_invalid_options() {
         Link::start(change(options)).unwrap_err().to_string()
     };
     let error = start("192.0.2.1:0", "127.0.0.1:1", |options| options);
-    assert!(error.starts_with("cannot listen on 192.0.2.1:0: "), "{error}");
+    assert!(error.starts_with("failed to listen on 192.0.2.1:0: "), "{error}");
     let error = start("127.0.0.1:0", "no such host:1", |options| options);
-    assert!(error.starts_with("cannot resolve no such host:1: "), "{error}");
+    assert!(error.starts_with("failed to resolve no such host:1: "), "{error}");
     let error = start("127.0.0.1:0", "127.0.0.1:1", |options| options.delay(Duration::MAX));
     assert_eq!(error, "the delay is longer than a year");
 }

@@ -182,11 +182,11 @@ pub(crate) fn connect_pair_to(
 }
 
 /// Waits until the link's statistics fulfil a condition.
-pub(crate) fn wait_until(link: &Link, what: &str, is_so: impl Fn(&Stats) -> bool) -> Stats {
+pub(crate) fn wait_until(link: &Link, what: &str, is_reached: impl Fn(&Stats) -> bool) -> Stats {
     let started = Instant::now();
     loop {
         let stats = link.stats();
-        if is_so(&stats) {
+        if is_reached(&stats) {
             return stats;
         }
         assert!(started.elapsed() < PATIENCE, "it does not come to this: {what}: {stats:#?}");

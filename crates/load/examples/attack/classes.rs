@@ -423,6 +423,6 @@ static SMALL_BOMB: LazyLock<Vec<u8>> = LazyLock::new(|| {
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
-    encoder.write_all(bytes).expect("a Vec takes all");
-    encoder.finish().expect("a Vec takes all")
+    encoder.write_all(bytes).expect("writing to a Vec does not fail");
+    encoder.finish().expect("writing to a Vec does not fail")
 }

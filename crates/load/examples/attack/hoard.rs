@@ -138,5 +138,5 @@ impl Hoard {
 fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
     let written: io::Result<()> = encoder.write_all(bytes);
-    written.and_then(|()| encoder.finish()).expect("a Vec takes all")
+    written.and_then(|()| encoder.finish()).expect("writing to a Vec does not fail")
 }

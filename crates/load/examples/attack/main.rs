@@ -65,7 +65,7 @@ fn parse_selection(word: &str) -> Result<Selection, String> {
     };
     Class::from_str(word, false)
         .map(Selection::Attack)
-        .map_err(|_| format!("say honest, or one of {}", known()))
+        .map_err(|_| format!("use honest, or one of {}", known()))
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -120,7 +120,7 @@ fn attack(args: &Args, class: Class) -> Result<Outcome, Box<dyn Error>> {
             wires
         }
         Work::Tls(work) => {
-            let Some(authority) = &args.cacert else { return Err("attacks on TLS need --cacert".into()) };
+            let Some(authority) = &args.cacert else { return Err("TLS attacks need --cacert".into()) };
             let connections = args.connections;
             return work.run(&Siege { target: &args.target, authority, connections, until });
         }

@@ -35,12 +35,12 @@ pub(crate) struct ConnectionEnd(Mutex<Option<CloseInfo>>);
 impl ConnectionEnd {
     /// Notes an end. Only the first one counts, as GOAWAY precedes the end of the stream.
     pub(crate) fn note(&self, how: impl FnOnce() -> String) {
-        let mut end = self.0.lock().expect("nobody panics with it");
+        let mut end = self.0.lock().expect("the lock is not poisoned");
         end.get_or_insert_with(|| CloseInfo { at: Instant::now(), how: how() });
     }
 
     pub(crate) fn end(&self) -> Option<CloseInfo> {
-        self.0.lock().expect("nobody panics with it").clone()
+        self.0.lock().expect("the lock is not poisoned").clone()
     }
 
     /// Returns the end after waiting for the server's last frames.

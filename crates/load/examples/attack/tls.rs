@@ -241,7 +241,7 @@ impl Siege<'_> {
 pub(crate) use thalweg::tls::rustls::version::{TLS12, TLS13};
 
 fn localhost() -> ServerName<'static> {
-    ServerName::try_from("localhost").expect("it is a name")
+    ServerName::try_from("localhost").expect("a valid name")
 }
 
 /// Returns the record of a ClientHello.

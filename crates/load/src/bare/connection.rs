@@ -42,9 +42,9 @@ pub(super) enum Stage {
 pub(super) enum EndReason {
     #[error("{0}")]
     Io(#[from] io::Error),
-    #[error("the server ended a connection")]
+    #[error("the server closed a connection")]
     ByPeer,
-    #[error("the server broke the protocol: {0}")]
+    #[error("the server violated the protocol: {0}")]
     Wire(#[from] WireError),
 }
 

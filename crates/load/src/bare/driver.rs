@@ -47,7 +47,7 @@ pub fn drive(
         return Err(DriveError::Settings("the bare client makes unary calls only"));
     }
     let Some(duration_ns) = settings.duration_ns else {
-        return Err(DriveError::Settings("the bare client needs a duration: use -z"));
+        return Err(DriveError::Settings("the bare client needs a duration; use -z"));
     };
     let address = settings.target.to_socket_addrs().ok().and_then(|mut addresses| addresses.next());
     let address = address.ok_or(DriveError::Settings("the bare client needs a target HOST:PORT"))?;
@@ -283,7 +283,8 @@ impl<'s, W: Wire, F: Fn() -> W> Driver<'s, W, F> {
         self.opening -= usize::from(was_opening && connection.stage == Stage::Open);
         if failed_first {
             self.ended.get_or_insert_with(|| {
-                "the first call of a connection brought no message: is it of the server’s methods?".to_owned()
+                "the first call of a connection returned no message; check that the server has the method"
+                    .to_owned()
             });
         }
         Ok(())

@@ -184,7 +184,7 @@ impl Grpc {
                     let name = u16::from_be_bytes([setting[0], setting[1]]);
                     let value = u32::from_be_bytes([setting[2], setting[3], setting[4], setting[5]]);
                     if name == HEADER_TABLE_SIZE && value < HEADER_TABLE_BYTES_MIN {
-                        return Err(WireError("its table of header fields has no room for a head"));
+                        return Err(WireError("its header table has no room for the response headers"));
                     }
                 }
                 frame(SETTINGS, ACK, 0, &[], out);

@@ -33,7 +33,7 @@ impl Wire for Messages {
     ) -> Result<usize, WireError> {
         let whole = bytes.len() / self.bytes;
         for _ in 0..whole {
-            let began_ns = self.in_flight.pop_front().ok_or(WireError("more came back than was sent"))?;
+            let began_ns = self.in_flight.pop_front().ok_or(WireError("received more than was sent"))?;
             on_completed(CompletedCall { began_ns, is_good: true });
         }
         Ok(whole * self.bytes)

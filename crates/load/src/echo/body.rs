@@ -167,7 +167,7 @@ fn http_status(response: &EchoResponse) -> Status {
 
 fn compressed(bytes: &[u8], prefix_len: usize) -> Vec<u8> {
     let mut encoder = GzEncoder::new(vec![0; prefix_len], Compression::default());
-    encoder.write_all(bytes).and_then(|()| encoder.finish()).expect("a Vec takes every write")
+    encoder.write_all(bytes).and_then(|()| encoder.finish()).expect("writing to a Vec does not fail")
 }
 
 fn decompressed(bytes: &[u8]) -> Result<Vec<u8>, String> {

@@ -125,7 +125,7 @@ impl EchoCall {
                 let times = response.headers.get(TIMESTAMPS_KEY).and_then(|value| value.to_str().ok());
                 let times = times.and_then(ServerTimestamps::parse);
                 let times =
-                    times.ok_or_else(|| Status::data_loss("the server does not report its timestamps"))?;
+                    times.ok_or_else(|| Status::data_loss("the server did not report its timestamps"))?;
                 Ok(divide(client, times))
             }
         }

@@ -139,7 +139,7 @@ impl Http1 {
     }
 
     async fn connect(&self) -> Result<SendRequest<Full<Bytes>>, Status> {
-        let failed = |error| Status::unavailable(format!("cannot connect to {}: {error}", self.address));
+        let failed = |error| Status::unavailable(format!("failed to connect to {}: {error}", self.address));
         let stream = TcpStream::connect(&self.address).await.map_err(failed)?;
         stream.set_nodelay(true).map_err(failed)?;
         let (sender, connection) =

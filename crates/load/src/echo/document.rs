@@ -160,13 +160,13 @@ fn typed<M: Message + Default>(
     document: fn(M) -> Document,
 ) -> Vec<Document> {
     static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
-        Schema::from_descriptor_set(proto::FILE_DESCRIPTOR_SET).expect("it is made with the stubs")
+        Schema::from_descriptor_set(proto::FILE_DESCRIPTOR_SET).expect("generated with the stubs")
     });
     let of = SCHEMA.message(kind.type_name()).expect("the service imports it");
     let one = |plain| {
         let text = serde_json::to_vec(plain).expect("strings, numbers and maps of strings");
         let wire = json::to_wire(of, &text).expect("the structs are those of the messages");
-        document(M::decode(wire.as_slice()).expect("it is a message of the type"))
+        document(M::decode(wire.as_slice()).expect("a message of the type"))
     };
     plain.iter().map(one).collect()
 }

@@ -21,10 +21,10 @@ pub struct OwnEcho(pub(super) Vec<OwnMessage>);
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OwnEchoError {
     /// The descriptors lack the message's type.
-    #[error("message {0} is missing from its own descriptors")]
+    #[error("missing message {0} in its own descriptors")]
     NoType(String),
     /// There are no messages.
-    #[error("there is no message to be echoed")]
+    #[error("no message to echo")]
     Empty,
     /// A message has no JSON form.
     #[error("message {number} cannot be echoed as JSON: {reason}")]
@@ -79,9 +79,10 @@ impl OwnMessage {
             bytes.resize(prefix_len, 0);
             match format {
                 Format::Protobuf => bytes.extend_from_slice(wire),
-                Format::Json => json::print(of, wire, &printed(), &mut bytes).expect("it was printed before"),
+                Format::Json => json::print(of, wire, &printed(), &mut bytes).expect("printed before"),
                 Format::Msgpack => {
-                    msgpack::print(of, wire, &printed(), &mut bytes).expect("what has JSON has MessagePack");
+                    msgpack::print(of, wire, &printed(), &mut bytes)
+                        .expect("a message with JSON has MessagePack");
                 }
             }
             bytes

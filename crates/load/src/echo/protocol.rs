@@ -51,8 +51,8 @@ pub(super) enum Framing {
 /// An unknown protocol name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` is not a protocol: use grpc, or grpc-web, connect, json or msgpack with the version of HTTP behind it, \
-     such as json-http1 or json-h2"
+    "invalid protocol `{0}`; use grpc, or grpc-web, connect, json or msgpack followed by -http1 or -h2, such as \
+     json-http1"
 )]
 pub struct UnknownProtocol(String);
 

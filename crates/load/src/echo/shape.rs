@@ -34,8 +34,8 @@ pub enum Shape {
 /// An invalid shape.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` is not a shape: write strings:COUNTxLETTERS, such as strings:5000x20, person, own, or a message of the \
-     codec study: {known}",
+    "invalid message shape `{0}`; use strings:COUNTxLETTERS, such as strings:5000x20, person, own, or a message of \
+     the codec study: {known}",
     known = Kind::ALL.map(Kind::name).join(", ")
 )]
 pub struct InvalidShape(String);

@@ -58,7 +58,7 @@ fn respond(request: &Request<Incoming>, latest: &Latest) -> Response<Full<Bytes>
         return text_response(StatusCode::NOT_FOUND, "metrics are at /metrics\n");
     }
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
-        let mut response = text_response(StatusCode::METHOD_NOT_ALLOWED, "metrics are read by GET\n");
+        let mut response = text_response(StatusCode::METHOD_NOT_ALLOWED, "use GET to read metrics\n");
         response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
         return response;
     }

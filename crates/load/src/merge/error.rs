@@ -52,7 +52,7 @@ pub enum MergeError {
     #[error(transparent)]
     Parts(#[from] PartsError),
     /// An invalid time, or a distribution without its histogram.
-    #[error("run {number} cannot be merged: its {what} cannot be read")]
+    #[error("failed to merge run {number}: invalid {what}")]
     Damaged {
         /// Number of the run, from 1.
         number: usize,

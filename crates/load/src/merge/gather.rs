@@ -30,10 +30,10 @@ impl LoadRun {
     /// Returns an error for a file that cannot be read, and for one that has something else.
     pub fn read(path: &Path) -> Result<Self, String> {
         let failed = |why: String| format!("{}: {why}", path.display());
-        let text = fs::read_to_string(path).map_err(|error| failed(format!("cannot be read: {error}")))?;
-        serde_json::from_str(text.trim_start_matches(BYTE_ORDER_MARK)).map_err(|error| {
-            failed(format!("is not a result of `thalweg load --call METHOD -O json`: {error}"))
-        })
+        let text =
+            fs::read_to_string(path).map_err(|error| failed(format!("failed to read the file: {error}")))?;
+        serde_json::from_str(text.trim_start_matches(BYTE_ORDER_MARK))
+            .map_err(|error| failed(format!("not a result of `thalweg load --call METHOD -O json`: {error}")))
     }
 }
 
@@ -108,7 +108,7 @@ fn candidates(paths: &[PathBuf], output: Option<&Path>) -> Result<Vec<Candidate>
             all.push(Candidate { path: path.clone(), is_named: true });
             continue;
         }
-        let failed = |error| format!("cannot read {}: {error}", path.display());
+        let failed = |error| format!("failed to read {}: {error}", path.display());
         let is_output = |file: &PathBuf| output.is_some() && fs::canonicalize(file).ok() == output;
         let files = json_files(path).map_err(failed)?.into_iter().filter(|file| !is_output(file));
         all.extend(files.map(|path| Candidate { path, is_named: false }));

@@ -72,8 +72,8 @@ fn apart(mut lengths: Vec<u64>) -> String {
     let named = |ns: &u64| humantime::format_duration(Duration::from_nanos(*ns)).to_string();
     let named: Vec<String> = lengths.iter().map(named).collect();
     format!(
-        "the runs have intervals of {}, of which no whole numbers last as long: each is counted in the one of {} that \
-         its middle lies in",
+        "the runs have intervals of {}, which are not multiples of each other; each interval is counted in the {} \
+         interval that contains its middle",
         named.join(" and "),
         named.last().map_or("", String::as_str)
     )

@@ -218,7 +218,7 @@ fn interval_length_becomes_common_multiple() {
         let ok: u64 = runs.iter().flat_map(|run| &run.intervals).map(|interval| interval.ok).sum();
         assert_eq!(merged.intervals.iter().map(|interval| interval.ok).sum::<u64>(), ok, "{lengths_ms:?}");
         let count =
-            merged.notes.iter().filter(|note| note.text.contains("of which no whole numbers")).count();
+            merged.notes.iter().filter(|note| note.text.contains("not multiples of each other")).count();
         assert_eq!(count == 0, is_common, "{:?}", merged.notes);
         merged
     };
@@ -229,8 +229,8 @@ fn interval_length_becomes_common_multiple() {
     let merged = check(&[1000, 997], 1000, false);
     assert_eq!(
         merged.notes[0].text,
-        "the runs have intervals of 997ms and 1s, of which no whole numbers last as long: each is counted in the one \
-         of 1s that its middle lies in"
+        "the runs have intervals of 997ms and 1s, which are not multiples of each other; each interval is counted in \
+         the 1s interval that contains its middle"
     );
     assert!(merged.intervals.iter().all(|interval| interval.ok <= 1000 + 2 * 997));
 }
@@ -338,13 +338,13 @@ fn incompatible_runs_are_rejected() {
     check(|run| run.schema = "thalweg.load/3".to_owned(), "run 2 has schema `thalweg.load/3`");
     check(|run| run.method = "a.B/D".to_owned(), "a different method: a.B/D; the first has a.B/C");
     check(|run| run.loop_kind = "closed".to_owned(), "a different loop");
-    check(|run| run.started = "yesterday".to_owned(), "its times cannot be read");
+    check(|run| run.started = "yesterday".to_owned(), "invalid times");
     check(
         |run| {
             if let Some(latency) = &mut run.latency {
                 latency.histogram = Histogram::default();
             }
         },
-        "its latency cannot be read",
+        "invalid latency",
     );
 }

@@ -37,7 +37,7 @@ pub struct Conducted<W> {
 #[derive(Debug, thiserror::Error)]
 pub enum ConductError {
     /// The program cannot be started.
-    #[error("cannot start `{program}`: {error}")]
+    #[error("failed to start `{program}`: {error}")]
     Start {
         /// The program.
         program: String,
@@ -45,7 +45,7 @@ pub enum ConductError {
         error: io::Error,
     },
     /// Its output or exit status cannot be read.
-    #[error("cannot read the output of `{program}`: {error}")]
+    #[error("failed to read the output of `{program}`: {error}")]
     Read {
         /// The program.
         program: String,
@@ -53,7 +53,7 @@ pub enum ConductError {
         error: io::Error,
     },
     /// It exceeded the time limit and was killed.
-    #[error("the client did not end within {} s", .0.as_secs())]
+    #[error("the client did not exit within {} s", .0.as_secs())]
     Late(Duration),
     /// The user interrupted it.
     #[error("interrupted")]
@@ -152,6 +152,6 @@ mod tests {
         let mut nothing = Command::new("/nonexistent/client");
         let patience = Duration::from_secs(1);
         let error = conduct(&mut nothing, None, patience, &Interrupt::default(), |_| Announced::default());
-        assert!(error.unwrap_err().to_string().starts_with("cannot start `/nonexistent/client`: "));
+        assert!(error.unwrap_err().to_string().starts_with("failed to start `/nonexistent/client`: "));
     }
 }

@@ -42,7 +42,7 @@ impl fmt::Display for BareWire {
 
 /// An unknown protocol name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is nothing that the bare client speaks: use grpc or echo")]
+#[error("invalid protocol `{0}` of the bare client; use grpc or echo")]
 pub struct UnknownBareWire(String);
 
 impl FromStr for BareWire {

@@ -218,7 +218,7 @@ impl FromStr for Variant {
         Self::ALL
             .into_iter()
             .find(|variant| variant.to_string() == name)
-            .ok_or_else(|| format!("unknown variant {name}: there are {}", enumerated(&all)))
+            .ok_or_else(|| format!("unknown variant {name}; use one of {}", enumerated(&all)))
     }
 }
 
@@ -283,7 +283,7 @@ impl fmt::Display for CallType {
 
 /// An unknown call type.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a call type: use unary, client-stream, server-stream, bidi-stream or ping-pong")]
+#[error("invalid call type `{0}`; use unary, client-stream, server-stream, bidi-stream or ping-pong")]
 pub struct UnknownCallType(String);
 
 impl FromStr for CallType {
@@ -330,7 +330,7 @@ impl LaneRule {
 
 /// An unknown lane rule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a rule for lanes: use fixed, adaptive or per-call")]
+#[error("invalid lane rule `{0}`; use fixed, adaptive or per-call")]
 pub struct UnknownLaneRule(String);
 
 impl FromStr for LaneRule {
@@ -418,7 +418,7 @@ impl Fairness {
     }
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
 fn is_zero(nanoseconds: &u64) -> bool {
     *nanoseconds == 0
 }

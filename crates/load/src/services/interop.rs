@@ -94,7 +94,7 @@ impl TestService for InteropServer {
         while let Some(request) = requests.message().await? {
             if collected.len() == HALF_DUPLEX_REQUESTS_MAX {
                 return Err(Status::resource_exhausted(format!(
-                    "HalfDuplexCall keeps at most {HALF_DUPLEX_REQUESTS_MAX} requests"
+                    "HalfDuplexCall accepts at most {HALF_DUPLEX_REQUESTS_MAX} requests"
                 )));
             }
             collected.push_back(request);
@@ -103,7 +103,7 @@ impl TestService for InteropServer {
     }
 
     async fn unimplemented_call(&self, _request: Request<Empty>) -> Result<Response<Empty>, Status> {
-        Err(Status::unimplemented("UnimplementedCall is there to be missing"))
+        Err(Status::unimplemented("UnimplementedCall is not implemented on purpose"))
     }
 }
 

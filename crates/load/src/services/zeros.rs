@@ -21,7 +21,7 @@ static BLOCKS: [OnceLock<Bytes>; PAYLOAD_BYTES_MAX.ilog2() as usize + 1] =
 ///
 /// If `len` exceeds `PAYLOAD_BYTES_MAX`.
 pub fn zeros(len: usize) -> Bytes {
-    assert!(len <= PAYLOAD_BYTES_MAX, "{len} bytes are more than a payload may have");
+    assert!(len <= PAYLOAD_BYTES_MAX, "payload of {len} bytes exceeds the maximum");
     let size = len.next_power_of_two();
     BLOCKS[size.ilog2() as usize].get_or_init(|| written_zeros(size)).slice(..len)
 }
@@ -36,7 +36,7 @@ pub(super) fn payload(size: i32) -> Result<Option<Payload>, Status> {
         Ok(0) => Ok(None),
         Ok(size) if size <= PAYLOAD_BYTES_MAX => Ok(Some(Payload { r#type: 0, body: zeros(size) })),
         _ => Err(Status::invalid_argument(format!(
-            "an answer of {size} bytes was asked for; this server sends 0 to {PAYLOAD_BYTES_MAX}"
+            "invalid response size {size}; use 0 to {PAYLOAD_BYTES_MAX}"
         ))),
     }
 }

@@ -83,7 +83,7 @@ impl Benchmark {
         let failed = |error: StartError| match error {
             StartError::FirstCall { status, .. } if status.code() == Code::Unimplemented => {
                 SpecError::failed(format!(
-                    "{target} does not offer {SERVICE}: name a method with --call package.Service/Method"
+                    "{target} does not offer {SERVICE}; use --call package.Service/Method"
                 ))
             }
             error => error.into(),

@@ -13,7 +13,7 @@ use crate::record::LaneRule;
 use crate::scenario::Channels;
 
 /// Connection settings.
-#[expect(missing_debug_implementations, reason = "it has a function")]
+#[expect(missing_debug_implementations, reason = "holds a function")]
 pub struct Connecting<'a> {
     /// Servers. The first one is asked for its descriptors.
     pub targets: &'a [String],

@@ -159,9 +159,11 @@ fn read(data: &str) -> Result<Vec<u8>, SpecError> {
     if matches!(path, "" | "-") {
         let mut bytes = Vec::new();
         let read = io::stdin().lock().read_to_end(&mut bytes);
-        return read.map(|_| bytes).map_err(|error| SpecError::failed(format!("cannot read stdin: {error}")));
+        return read
+            .map(|_| bytes)
+            .map_err(|error| SpecError::failed(format!("failed to read stdin: {error}")));
     }
-    fs::read(path).map_err(|error| SpecError::failed(format!("cannot read {path}: {error}")))
+    fs::read(path).map_err(|error| SpecError::failed(format!("failed to read {path}: {error}")))
 }
 
 fn all(mut texts: Texts, data: &[u8]) -> Vec<Vec<u8>> {

@@ -29,7 +29,7 @@ pub enum SpecError {
     },
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "errors come as `map_err` passes them on")]
+#[expect(clippy::needless_pass_by_value, reason = "used with `map_err`")]
 impl SpecError {
     pub(super) fn invalid(message: impl ToString) -> Self {
         Self::Invalid(message.to_string())

@@ -79,7 +79,8 @@ pub struct Defaults<'a> {
 /// Returns the scenario's name and its flows.
 pub(super) fn read(path: &Path, defaults: &Defaults<'_>) -> Result<(String, Vec<FlowSpec>), SpecError> {
     let failed = |why: String| SpecError::invalid(format!("{}: {why}", path.display()));
-    let text = std::fs::read_to_string(path).map_err(|error| failed(format!("cannot be read: {error}")))?;
+    let text =
+        std::fs::read_to_string(path).map_err(|error| failed(format!("failed to read the file: {error}")))?;
     let file: ScenarioFile = toml::from_str(text.trim_start_matches(BYTE_ORDER_MARK))
         .map_err(|error| failed(format!("invalid scenario: {}", error.to_string().trim())))?;
     let named = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
@@ -94,17 +95,17 @@ pub(super) fn read(path: &Path, defaults: &Defaults<'_>) -> Result<(String, Vec<
                 .map_err(|why| failed(format!("step {number} of {name}: {why}")))?;
             if steps.iter().any(|other| other.name == step.name) {
                 return Err(failed(format!(
-                    "{name} has two steps `{}`: give them names of their own",
+                    "duplicate step in {name}: `{}`; use different names",
                     step.name
                 )));
             }
             steps.push(step);
         }
         if steps.is_empty() {
-            return Err(failed(format!("{name} has no step")));
+            return Err(failed(format!("{name} has no steps")));
         }
         if flows.iter().any(|other: &FlowSpec| other.name == name) {
-            return Err(failed(format!("there are two flows `{name}`")));
+            return Err(failed(format!("duplicate flow `{name}`")));
         }
         flows.push(FlowSpec { name, weight: flow.weight, steps });
     }
@@ -119,7 +120,7 @@ impl FileStep {
         let time = |name: &str, text: Option<String>| {
             let parse = |text: String| {
                 humantime::parse_duration(&text)
-                    .map_err(|_| format!("{name}: `{text}` is not a time, such as 1s"))
+                    .map_err(|_| format!("{name}: expected a time such as 1s, found `{text}`"))
             };
             text.map(parse).transpose()
         };
@@ -133,7 +134,7 @@ impl FileStep {
             .map(|(name, place)| {
                 let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
                 if name.is_empty() || !name.bytes().all(is_name) {
-                    return Err(format!("keep: `{name}` is not a name: letters, digits and _"));
+                    return Err(format!("keep: invalid name `{name}`; use letters, digits and _"));
                 }
                 Ok((name.clone(), place.parse().map_err(|why| format!("keep: {why}"))?))
             })
@@ -188,12 +189,12 @@ fn encoding(name: &str) -> Result<Encoding, String> {
 fn think(text: &str) -> Result<Think, String> {
     let time = |text: &str| {
         humantime::parse_duration(text.trim())
-            .map_err(|_| format!("`{text}` is not a time, such as 100ms or 50ms..200ms"))
+            .map_err(|_| format!("invalid time `{text}`; use 100ms or 50ms..200ms"))
     };
     let (least, most) = text.split_once("..").unwrap_or((text, text));
     let think = Think { least: time(least)?, most: time(most)? };
     if think.most < think.least {
-        return Err(format!("`{text}` begins with the longer time"));
+        return Err(format!("invalid range `{text}`; put the shorter time first"));
     }
     Ok(think)
 }

@@ -24,7 +24,7 @@ pub(super) fn documents(data: &[u8], called: &ResolvedMethod) -> Result<Vec<Vec<
     let message = called
         .schema
         .message(&called.request_type)
-        .ok_or_else(|| bad("the schema does not have the request's type".to_owned()))?;
+        .ok_or_else(|| bad("the schema lacks the request type".to_owned()))?;
     let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::Headers).from_reader(data);
     let names = reader.headers().map_err(|error| bad(error.to_string()))?.clone();
     let columns =
@@ -43,7 +43,7 @@ pub(super) fn documents(data: &[u8], called: &ResolvedMethod) -> Result<Vec<Vec<
         documents.push(Value::Object(members).to_string().into_bytes());
     }
     if documents.is_empty() {
-        return Err(bad("no row after the header".to_owned()));
+        return Err(bad("no rows after the header".to_owned()));
     }
     Ok(documents)
 }
@@ -59,12 +59,12 @@ impl<'s> Column<'s> {
             if depth + 1 < path.len() {
                 within = match found.message_type() {
                     Some(message) if !found.is_repeated() && !found.is_map() => message,
-                    _ => return Err(format!("`{part}` of `{name}` is not a message that has fields")),
+                    _ => return Err(format!("`{part}` of `{name}` is not a message with fields")),
                 };
             }
             field = Some(found);
         }
-        let field = field.ok_or_else(|| format!("`{name}` names no field"))?;
+        let field = field.ok_or_else(|| format!("missing field name in `{name}`"))?;
         let message = field.message_type();
         let is_plain_message = message.is_some_and(|message| message.well_known().is_none());
         let is_wrapped_bool =
@@ -159,7 +159,7 @@ mod tests {
             ("note.length\n7\n", "`note` of `note.length` is not a message"),
             ("paid\nyes\n", "line 2: `yes` in `paid` is neither true nor false"),
             ("tags\nx\n", "line 2: `x` in `tags` is not valid JSON"),
-            ("note\n", "no row after the header"),
+            ("note\n", "no rows after the header"),
             ("note,paid\na\n", "found record with 1 fields"),
         ] {
             let error = texts(csv).unwrap_err();

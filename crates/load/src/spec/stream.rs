@@ -33,7 +33,7 @@ impl StreamSpec {
             (self.message_rate.is_some(), sends, "--message-rate", "sends a stream"),
             (self.messages.is_some(), sends, "--messages", "sends a stream"),
             (self.lasts.is_some(), sends || receives, "--stream-for", "is a stream"),
-            (self.responses.is_some(), receives, "--responses", "answers with a stream"),
+            (self.responses.is_some(), receives, "--responses", "responds with a stream"),
             (self.outstanding.is_some(), sends && receives, "--outstanding", "streams in both directions"),
         ];
         match asked.iter().find(|(is_asked, fits, ..)| *is_asked && !fits) {

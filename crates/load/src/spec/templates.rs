@@ -96,8 +96,7 @@ fn filled(parts: &[(Entry, Option<Template>)], values: &TemplateValues<'_>) -> R
     let entry = |(entry, template): &(Entry, Option<Template>)| match (entry, template) {
         (Entry::Text(key, _), Some(template)) => {
             let value = template.fill(values).parse();
-            let value =
-                value.map_err(|_| format!("metadata {key} is not visible ASCII once it is filled"))?;
+            let value = value.map_err(|_| format!("metadata {key} is not visible ASCII after expansion"))?;
             Ok(Entry::Text(key.clone(), value))
         }
         (entry, _) => Ok(entry.clone()),

@@ -279,7 +279,7 @@ impl Table {
     ///
     /// Panics if a row does not have one cell per column.
     pub fn csv(&self) -> String {
-        const ALIKE: &str = "memory can be written to, and every row has a cell in each column";
+        const ALIKE: &str = "writing to memory does not fail, and every row has all columns";
         let mut writer = csv::Writer::from_writer(Vec::new());
         writer.write_record(&self.headers).expect(ALIKE);
         for row in &self.rows {

@@ -77,8 +77,8 @@ fn waiting(usage: &Usage, is_server_hidden: bool) -> Option<KeptWaiting> {
         && client.waiting_share() > WAITING_SHARE_MAX;
     is_in_the_way.then(|| {
         let text = format!(
-            "the client waited for a CPU for {} of the time that it was ready to run, because the server runs on the \
-             same CPUs; give each its own (taskset)",
+            "the client waited for a CPU for {} of its runnable time, because the server runs on the same CPUs; give \
+             each its own (taskset)",
             percent(client.waiting_share())
         );
         KeptWaiting { reason: Reason::new(Cause::OtherPrograms, text), invalidates: false }

@@ -129,13 +129,12 @@ impl ProcessUsage {
         let (cause, taken_ns, who) = if is_most(self.stolen_ns) {
             (Cause::Steal, self.stolen_ns, "CPU steal by the host")
         } else if is_most(self.throttled_ns) {
-            (Cause::Quota, self.throttled_ns, "a CPU quota (cgroup) held it back")
+            (Cause::Quota, self.throttled_ns, "a CPU quota (cgroup) limited it")
         } else {
             (Cause::OtherPrograms, self.others_ns, "other programs were running")
         };
         let share = percent(share);
-        let text =
-            format!("the {side} waited for a CPU for {share} of the time that it was ready to run: {who}");
+        let text = format!("the {side} waited for a CPU for {share} of its runnable time: {who}");
         let processors = if cause == Cause::Quota { 1 } else { self.processors.max(1) };
         let taken = taken_ns as f64 / (window_ns.max(1) as f64 * f64::from(processors));
         Some(Reason { cause, text, share: Some(thousandths(taken)) })

@@ -18,9 +18,9 @@ const EVENTS: &str = "text/event-stream";
 const ANY: &str = "*/*";
 
 /// Describes the encoding of a stream and its errors.
-const STREAM: &str = "Messages as they come: NDJSON, server-sent events or, for those who accept JSON alone, an array. \
-                      If the call fails then, the last line or element is `{\"error\": …}`, and the last event is \
-                      called `error`; it has a `google.rpc.Status`.";
+const STREAM: &str = "Messages as they arrive: NDJSON, server-sent events or, for clients that accept only JSON, an \
+                      array. If the call fails midway, the last line or element is `{\"error\": …}`, or the last \
+                      event is named `error`. It holds a `google.rpc.Status`.";
 
 /// Returns a binding as an operation, with the parameter names of `path`.
 pub(super) fn of<'r>(call: &Call<'r>, path: &Path, schemas: &mut Schemas<'r>) -> Object {
@@ -42,7 +42,7 @@ impl<'r> Operation<'_, 'r> {
         }
         let query = parameters::of_query(self.call, schemas);
         if query.is_truncated {
-            text::add_paragraph(&mut description, "It has more parameters than are listed here.");
+            text::add_paragraph(&mut description, "Has more parameters than are listed here.");
         }
         let parameters = [parameters::of_path(self.call, self.path, schemas), query.parameters].concat();
         Object::new()
@@ -70,16 +70,16 @@ impl<'r> Operation<'_, 'r> {
             notes.push(format!("`{}` is `{segments}` of the path.", variable.field_path));
         }
         if self.call.binding.http_method().is_none() {
-            notes.push("Any method of HTTP calls it.".to_owned());
+            notes.push("Accepts any HTTP method.".to_owned());
         }
         if self.call.binding.is_client_streaming() {
-            notes.push("The client sends any number of messages, each on a line of its own.".to_owned());
+            notes.push("The client sends any number of messages, one per line.".to_owned());
         }
         if let Some(mask) =
             self.call.binding.update_mask().and_then(|mask| self.call.method.input().field_by_number(mask))
         {
             let name = self.call.info.name(mask);
-            notes.push(format!("Without `{name}`, the fields that the body has are changed, and no others."));
+            notes.push(format!("Without `{name}`, only the fields that are in the body are changed."));
         }
         notes
     }

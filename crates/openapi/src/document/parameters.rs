@@ -39,7 +39,7 @@ pub(super) fn of_path<'r>(call: &Call<'r>, path: &Path, schemas: &mut Schemas<'r
             _ => String::new(),
         };
         if parameter.is_rest {
-            text::add_paragraph(&mut description, "It may have slashes, which are sent as they are.");
+            text::add_paragraph(&mut description, "May contain slashes, which are not escaped.");
         }
         let schema = match field {
             Some(field) if parameter.is_whole_variable => schemas.of_field(field),
@@ -132,7 +132,7 @@ impl<'r> FieldWalk<'_, 'r> {
             .map(|other| format!("`{}`", self.call.info.name(other)))
             .collect();
         if !others.is_empty() {
-            text::add_paragraph(&mut description, &format!("Not beside {}.", others.join(", ")));
+            text::add_paragraph(&mut description, &format!("Cannot be combined with {}.", others.join(", ")));
         }
         let parameter = Object::new()
             .with("name", names.join("."))

@@ -102,14 +102,14 @@ impl<'s> Schemas<'s> {
             let of = |name: &'static str, description: &'static str| {
                 Object::new().with("type", name).with("description", description)
             };
-            let details = of("array", "What a program needs to know about it.").with("items", any());
+            let details = of("array", "Machine-readable details.").with("items", any());
             let properties = Object::new()
                 .with("code", of("integer", "A `google.rpc.Code`.").with("format", "int32"))
-                .with("message", of("string", "For a developer."))
+                .with("message", of("string", "Message for developers."))
                 .with("details", details);
             Object::new()
                 .with("type", "object")
-                .with("description", "What went wrong with a call.")
+                .with("description", "Error of a call.")
                 .with("properties", properties)
         };
         self.done.entry(STATUS.to_owned()).or_insert_with(status);
@@ -123,10 +123,9 @@ impl<'s> Schemas<'s> {
             WellKnown::Timestamp => of("string").with("format", "date-time"),
             WellKnown::Duration => of("string")
                 .with("pattern", r"^-?[0-9]+(\.[0-9]{1,9})?s$")
-                .with("description", "Seconds with an `s` behind them: `1.5s`."),
-            WellKnown::FieldMask => {
-                of("string").with("description", "Names of fields with commas between: `author.name,title`.")
-            }
+                .with("description", "Seconds with the suffix `s`, such as `1.5s`."),
+            WellKnown::FieldMask => of("string")
+                .with("description", "Field names separated by commas, such as `author.name,title`."),
             WellKnown::Struct => of("object").with("additionalProperties", true),
             WellKnown::Value => Object::new().with("description", "Any JSON."),
             WellKnown::ListValue => list_of(Object::new()),
@@ -257,7 +256,7 @@ pub(super) fn list_of(items: Object) -> Object {
 }
 
 fn any() -> Object {
-    let kind = Object::new().with("type", "string").with("description", "The URL of its type.");
+    let kind = Object::new().with("type", "string").with("description", "Type URL of the message.");
     Object::new()
         .with("type", "object")
         .with("description", "A message of any type.")

@@ -60,7 +60,7 @@ struct MessageData<'s> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-#[expect(clippy::struct_excessive_bools, reason = "what a field may be, each beside the others")]
+#[expect(clippy::struct_excessive_bools, reason = "independent flags of a field")]
 struct FieldData<'s> {
     name: &'s str,
     json_name: &'s str,

@@ -133,7 +133,7 @@ type Parsed<T> = Result<T, &'static str>;
 impl<'t> Parser<'t> {
     fn template(&mut self) -> Parsed<Option<Box<str>>> {
         if !self.take(b'/') {
-            return Err("a path begins with a slash");
+            return Err("expected a slash at the start");
         }
         if self.at == self.text.len() {
             return Ok(None);
@@ -143,15 +143,15 @@ impl<'t> Parser<'t> {
             None => Ok(None),
             Some(b':') => {
                 self.at += 1;
-                let verb = self.literal("a verb was expected behind the colon")?;
+                let verb = self.literal("expected a verb after the colon")?;
                 if self.at < self.text.len() {
-                    return Err("nothing may stand behind the verb");
+                    return Err("expected the end after the verb");
                 }
                 Ok(Some(verb.into()))
             }
-            Some(b'}') => Err("there is no variable to end here"),
-            Some(b'{') => Err("a variable is a whole segment: a slash goes before it"),
-            Some(_) => Err("a slash, a colon or the end was expected"),
+            Some(b'}') => Err("closing brace without an open variable"),
+            Some(b'{') => Err("expected a slash before the variable"),
+            Some(_) => Err("expected a slash, a colon or the end"),
         }
     }
 
@@ -169,16 +169,16 @@ impl<'t> Parser<'t> {
             Some(b'*') => {
                 let is_rest = self.text[self.at..].starts_with("**");
                 if self.segments.contains(&Segment::Rest) {
-                    return Err("behind ** there may be literals alone");
+                    return Err("only literals can follow **");
                 }
                 self.at += if is_rest { 2 } else { 1 };
                 self.segments.push(if is_rest { Segment::Rest } else { Segment::Any });
                 Ok(())
             }
-            Some(b'{') if is_in_variable => Err("a variable cannot be in another one"),
+            Some(b'{') if is_in_variable => Err("variables cannot be nested"),
             Some(b'{') => self.variable(),
             _ => {
-                let literal = self.literal("a segment was expected, which must not be empty")?;
+                let literal = self.literal("expected a non-empty segment")?;
                 self.segments.push(Segment::Literal(literal.into()));
                 Ok(())
             }
@@ -195,18 +195,18 @@ impl<'t> Parser<'t> {
         let field_path = &self.text[start..self.at];
         if self.variables.iter().any(|other| *other.field_path == *field_path) {
             self.at = start;
-            return Err("the template has this variable already");
+            return Err("duplicate variable");
         }
         let first = self.segments.len();
         if self.take(b'=') {
             self.segments(true)?;
         } else if self.segments.contains(&Segment::Rest) {
-            return Err("behind ** there may be literals alone");
+            return Err("only literals can follow **");
         } else {
             self.segments.push(Segment::Any);
         }
         if !self.take(b'}') {
-            return Err("a closing brace was expected");
+            return Err("expected a closing brace");
         }
         let segments = first..self.segments.len();
         let is_single = segments.len() == 1 && self.segments[first] != Segment::Rest;
@@ -217,7 +217,7 @@ impl<'t> Parser<'t> {
     fn identifier(&mut self) -> Parsed<()> {
         let is_start = |byte: &u8| byte.is_ascii_alphabetic() || *byte == b'_';
         if !self.peek().as_ref().is_some_and(is_start) {
-            return Err("the name of a field was expected");
+            return Err("expected a field name");
         }
         while self.peek().is_some_and(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
             self.at += 1;
@@ -233,7 +233,7 @@ impl<'t> Parser<'t> {
                 b'%' => {
                     let digits = self.text.as_bytes().get(self.at + 1..self.at + 3);
                     if !digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit)) {
-                        return Err("a % without two hexadecimal digits behind it");
+                        return Err("expected two hexadecimal digits after %");
                     }
                     self.at += 3;
                 }
@@ -241,8 +241,8 @@ impl<'t> Parser<'t> {
                 | b'=' | b'@' => self.at += 1,
                 byte if byte.is_ascii_alphanumeric() => self.at += 1,
                 b'/' | b':' | b'{' | b'}' => break,
-                b'*' => return Err("* and ** are whole segments: a slash goes around them"),
-                _ => return Err("a character that a path cannot have unless it is percent-encoded"),
+                b'*' => return Err("* and ** must be whole segments"),
+                _ => return Err("invalid character; percent-encode it"),
             }
         }
         if self.at == start {
@@ -373,13 +373,13 @@ mod tests {
 
     #[test]
     fn invalid_template_is_reported_with_column() {
-        let slash = "begins with a slash";
+        let slash = "a slash at the start";
         for text in
             ["", "a", "a/b", "{x}", "{x=/a}", "{x=/a/b}", "a/b/{x}", "a/{x}/b", "a/{x}/b:verb", ":", ":verb"]
         {
             check_error(text, 1, slash);
         }
-        let empty = "must not be empty";
+        let empty = "a non-empty segment";
         for (text, column) in [
             ("//", 2),
             ("/a/", 4),
@@ -395,7 +395,7 @@ mod tests {
         ] {
             check_error(text, column, empty);
         }
-        let no_verb = "a verb was expected";
+        let no_verb = "expected a verb";
         for text in [
             "/*:",
             "/**:",
@@ -409,7 +409,7 @@ mod tests {
         ] {
             check_error(text, text.len() + 1, no_verb);
         }
-        let no_name = "the name of a field";
+        let no_name = "a field name";
         for (text, column) in
             [("/{}", 3), ("/a/{", 5), ("/a/{var.", 9), ("/{1}", 3), ("/{a..b}", 5), ("/{=a}", 3)]
         {
@@ -418,8 +418,8 @@ mod tests {
         check_error("/a/{var", 8, "a closing brace");
         check_error("/a/{x=var:verb}", 10, "a closing brace");
         check_error("/{a-b}", 4, "a closing brace");
-        check_error("/{var=a/{nested=b}}", 9, "in another one");
-        let not_whole_segment = "a whole segment";
+        check_error("/{var=a/{nested=b}}", 9, "cannot be nested");
+        let not_whole_segment = "a slash before the variable";
         for (text, column) in [
             ("/a{x}", 3),
             ("/a{x}b", 3),
@@ -446,7 +446,7 @@ mod tests {
         ] {
             check_error(text, column, expected);
         }
-        let behind = "behind **";
+        let behind = "follow **";
         for (text, column) in [
             ("/a/**/*", 7),
             ("/a/**/foo/*", 11),
@@ -457,14 +457,14 @@ mod tests {
         ] {
             check_error(text, column, behind);
         }
-        check_error("/{x}/{y}/{x}", 11, "already");
-        check_error("/a}", 3, "no variable");
-        check_error("/a:b:c", 5, "behind the verb");
-        check_error("/a:b/c", 5, "behind the verb");
+        check_error("/{x}/{y}/{x}", 11, "duplicate variable");
+        check_error("/a}", 3, "without an open variable");
+        check_error("/a:b:c", 5, "the end after the verb");
+        check_error("/a:b/c", 5, "the end after the verb");
         check_error("/a*", 3, "whole segments");
-        check_error("/a b", 3, "percent-encoded");
-        check_error("/caf\u{e9}", 5, "percent-encoded");
-        check_error("/a?b", 3, "percent-encoded");
+        check_error("/a b", 3, "percent-encode it");
+        check_error("/caf\u{e9}", 5, "percent-encode it");
+        check_error("/a?b", 3, "percent-encode it");
         check_error("/a%2", 3, "two hexadecimal digits");
         check_error("/a%zz", 3, "two hexadecimal digits");
         check_error("/%e\u{e9}", 2, "two hexadecimal digits");

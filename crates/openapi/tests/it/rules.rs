@@ -19,18 +19,18 @@ fn check(rule: &str, expected: &str) {
 
 #[test]
 fn invalid_annotation_is_reported_with_its_method() {
-    check("body: \"*\"", "it has no path: set one of get, put, post, delete, patch and custom");
-    check("custom: { kind: \"A B\" path: \"/a\" }", "`A B` is no method of HTTP: write one, or * for all");
-    check("get: \"a\"", "the path `a`, column 1: a path begins with a slash");
-    check("get: \"/a/{name\"", "the path `/a/{name`, column 9: a closing brace was expected");
+    check("body: \"*\"", "missing path; set one of get, put, post, delete, patch and custom");
+    check("custom: { kind: \"A B\" path: \"/a\" }", "invalid HTTP method `A B`; use a method, or * for all");
+    check("get: \"a\"", "invalid path `a`, column 1: expected a slash at the start");
+    check("get: \"/a/{name\"", "invalid path `/a/{name`, column 9: expected a closing brace");
     check("get: \"/{title}\"", "path: t.Request has no field `title`");
     check("get: \"/{book.title}\"", "path: t.Book has no field `title`");
-    check("get: \"/{book.name.x}\"", "path: `name` of t.Book is not a message, and has no field");
-    check("get: \"/{book.tags.x}\"", "path: `tags` of t.Book is not a message, and has no field");
-    check("get: \"/{book.authors.name}\"", "path: `authors` of t.Book is not a message, and has no field");
-    check("get: \"/{book.tags}\"", "path: `book.tags` is repeated, and a part of a path is one value");
-    check("get: \"/{book.others}\"", "path: `book.others` is repeated, and a part of a path is one value");
-    let message = "is a message, and a part of a path is a text, number, boolean or enum";
+    check("get: \"/{book.name.x}\"", "path: `name` of t.Book is not a message and has no fields");
+    check("get: \"/{book.tags.x}\"", "path: `tags` of t.Book is not a message and has no fields");
+    check("get: \"/{book.authors.name}\"", "path: `authors` of t.Book is not a message and has no fields");
+    check("get: \"/{book.tags}\"", "path: `book.tags` is repeated; use a singular field");
+    check("get: \"/{book.others}\"", "path: `book.others` is repeated; use a singular field");
+    let message = "is a message; use a string, number, boolean or enum";
     check("get: \"/{book}\"", &format!("path: `book` {message}"));
     check("get: \"/{book.written}\"", &format!("path: `book.written` {message}"));
     check("post: \"/a\" body: \"title\"", "body: t.Request has no field `title`");
@@ -52,7 +52,7 @@ fn routes_of_the_same_form_conflict() {
         assert_eq!(found.err().map(|error| error.to_string()).as_deref(), expected, "{first} {second}");
     };
     let both = "t.S.M0 and t.S.M1 are both";
-    let of = |route: &str| Some(format!("{both} `{route}`: change the path of one"));
+    let of = |route: &str| Some(format!("{both} `{route}`; change the path of one"));
     check("get: \"/a/b\"", "get: \"/a/b\"", of("GET /a/b").as_deref());
     check("get: \"/a/{name}\"", "get: \"/a/{book.name=*}\"", of("GET /a/{name}").as_deref());
     check("put: \"/{name=**}:x\"", "put: \"/**:x\"", of("PUT /{name=**}:x").as_deref());
@@ -97,5 +97,5 @@ fn binding_has_path_body_and_variables() {
 fn unknown_service_is_an_error() {
     let schema = crate::declared::schema(MESSAGES);
     let error = thalweg_openapi::rules::Rules::new(&schema, ["t.Gone"]).unwrap_err();
-    assert_eq!(error.to_string(), "the descriptors have no service `t.Gone`");
+    assert_eq!(error.to_string(), "unknown service `t.Gone`: not in the descriptors");
 }

@@ -102,13 +102,13 @@ fn source(name: &str) -> Option<String> {
 
 /// Returns the file's descriptor without source info.
 fn descriptor(set: &[u8], name: &str) -> Message {
-    let schema = sources::compile(&["google/protobuf/descriptor.proto"], |_| None).expect("it is built in");
-    let schema = Schema::from_descriptor_set(&schema).expect("it is whole");
-    let of = schema.message("google.protobuf.FileDescriptorSet").expect("it is there");
+    let schema = sources::compile(&["google/protobuf/descriptor.proto"], |_| None).expect("a built-in file");
+    let schema = Schema::from_descriptor_set(&schema).expect("a complete set");
+    let of = schema.message("google.protobuf.FileDescriptorSet").expect("present");
     let set = Message::decode(of, set.to_vec()).expect("a set");
     let file = list(set.as_ref(), "file").find(|file| text(*file, "name") == name);
-    let wire = file.expect("it is in the set").encode_to_vec();
-    let of = schema.message("google.protobuf.FileDescriptorProto").expect("it is there");
+    let wire = file.expect("in the set").encode_to_vec();
+    let of = schema.message("google.protobuf.FileDescriptorProto").expect("present");
     let mut file = Message::decode(of, wire).expect("a file");
     file.as_mut().clear("source_code_info");
     file
@@ -120,7 +120,7 @@ fn printed_declarations_compile_to_the_same_descriptors() {
     let set = sources::compile(&names, source).expect("they compile");
     let declarations = Declarations::of(&set).expect("a set");
     for name in names {
-        let text = declarations.file(name).expect("it is in the set");
+        let text = declarations.file(name).expect("in the set");
         let printed = text.clone();
         let again =
             sources::compile(
@@ -174,7 +174,7 @@ fn declarations_are_found_by_full_name() {
         );
         assert_eq!(declarations.file_of(name).as_deref(), Some(file), "{name}");
     }
-    let order = declarations.get("shop.old.Order").expect("it is there");
+    let order = declarations.get("shop.old.Order").expect("present");
     for part in [
         "// A message with all that proto2 has.\n// On two lines.\nmessage Order { // Behind the brace.\n",
         "  reserved 5, 7 to 9, 1000 to max;\n  reserved \"gone\", \"lost\";\n",

@@ -109,10 +109,7 @@ pub fn split(input: &[u8], framing: Framing, limits: &Limits) -> Frames {
         let prefix = if frames.frames.len() < limits.records_max {
             next(input, start)
         } else {
-            Err(format!(
-                "there are more than {} messages; what follows is not taken apart",
-                limits.records_max
-            ))
+            Err(format!("more than {} messages; the rest is not decoded", limits.records_max))
         };
         match prefix {
             Ok((prefix, length, prefix_end)) => {
@@ -144,14 +141,11 @@ type Read = Result<(Prefix, u64, usize), String>;
 fn grpc_prefix(input: &[u8], start: usize) -> Read {
     let bytes = input.get(start..).unwrap_or_default();
     let Some([flags, length @ ..]) = bytes.first_chunk::<GRPC_PREFIX_LEN>() else {
-        return Err(format!(
-            "a message of gRPC begins with 5 bytes, and there are only {} more",
-            bytes.len()
-        ));
+        return Err(format!("expected the 5-byte gRPC prefix, found {} bytes", bytes.len()));
     };
     if flags & !(COMPRESSED | CONNECT_END | WEB_TRAILERS) != 0 {
         return Err(format!(
-            "a message of gRPC begins with the flags 0 or 1 (or 2 or 128, of Connect and gRPC-Web), not {flags}"
+            "expected gRPC flags 0 or 1 (Connect and gRPC-Web: also 2 or 128), found {flags}"
         ));
     }
     let length = u32::from_be_bytes(*length);
@@ -160,10 +154,10 @@ fn grpc_prefix(input: &[u8], start: usize) -> Read {
 
 fn delimited_prefix(input: &[u8], start: usize) -> Read {
     match read_varint(input.get(start..).unwrap_or_default(), start) {
-        Ok(varint) if varint.overflows => Err("a length of more than 64 bits".to_owned()),
+        Ok(varint) if varint.overflows => Err("message length exceeds 64 bits".to_owned()),
         Ok(varint) => Ok((Prefix::Delimited(varint), varint.value, varint.span.end)),
-        Err(true) => Err("the length of the next message goes on after 10 bytes".to_owned()),
-        Err(false) => Err("the length of the next message is cut off".to_owned()),
+        Err(true) => Err("message length is longer than 10 bytes".to_owned()),
+        Err(false) => Err("message length is truncated".to_owned()),
     }
 }
 
@@ -198,7 +192,7 @@ pub fn detect(input: &[u8], limits: &Limits, fits: impl Fn(Span) -> bool) -> Det
     let detected =
         |framing, reason: &str, others| Detection { framing, reason: reason.to_owned(), others, fits: true };
     if input.is_empty() {
-        return detected(Framing::Protobuf, "nothing is a message without fields", Vec::new());
+        return detected(Framing::Protobuf, "the input is empty", Vec::new());
     }
     let complete: Vec<Framing> = Framing::ALL.into_iter().filter(|framing| is_complete(*framing)).collect();
     match complete.split_first() {
@@ -208,20 +202,20 @@ pub fn detect(input: &[u8], limits: &Limits, fits: impl Fn(Span) -> bool) -> Det
         }
         Some((framing @ Framing::Grpc, _)) => {
             // With length prefixes, 00 00 00 00 would be four empty messages: possible, but never intended.
-            let reason = "flags and length of gRPC lead from message to message, to the end";
+            let reason = "gRPC prefixes match up to the last byte";
             detected(*framing, reason, Vec::new())
         }
         Some((framing @ Framing::Delimited, others)) => {
-            let reason = "lengths lead from message to message, to the end";
+            let reason = "length prefixes match up to the last byte";
             detected(*framing, reason, others.to_vec())
         }
         // No message starts with these bytes: field number 0 is invalid.
         None if matches!(input, [0 | 1, _, _, _, _, ..]) => {
-            let reason = "no message begins with 00 or 01, but gRPC's prefix does";
+            let reason = "a gRPC prefix starts with 00 or 01, which no message does";
             Detection { fits: false, ..detected(Framing::Grpc, reason, Vec::new()) }
         }
         None => {
-            let reason = "no framing fits to the last byte";
+            let reason = "no framing matches up to the last byte";
             Detection { fits: false, ..detected(Framing::Protobuf, reason, Vec::new()) }
         }
     }
@@ -263,10 +257,10 @@ mod tests {
 
         let frames = split(b"\0\0\0\0\0\0\0", Framing::Grpc, &Limits::default());
         assert_eq!((frames.frames.len(), frames.rest), (1, Span { start: 5, end: 7 }));
-        assert!(frames.problem.is_some_and(|problem| problem.contains("only 2 more")));
+        assert!(frames.problem.is_some_and(|problem| problem.contains("found 2 bytes")));
 
         let frames = split(b"\x07\0\0\0\0", Framing::Grpc, &Limits::default());
-        assert!(frames.problem.is_some_and(|problem| problem.contains("not 7")));
+        assert!(frames.problem.is_some_and(|problem| problem.contains("found 7")));
         let frames = split(&[0xff; 12], Framing::Delimited, &Limits::default());
         assert!(frames.problem.is_some_and(|problem| problem.contains("10 bytes")));
     }

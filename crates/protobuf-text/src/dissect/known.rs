@@ -95,22 +95,22 @@ pub enum Remark<'s> {
 impl Display for Remark<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Remark::Unknown => f.write_str("unknown to the schema"),
+            Remark::Unknown => f.write_str("not in the schema"),
             Remark::WireType { found, expected } => {
                 let [found, expected] = [found, expected].map(|wire_type| wire_type_name(*wire_type));
-                write!(f, "written as {found}, not as {expected}: an unknown field to decoders")
+                write!(f, "wire type {found}, expected {expected}: decoders treat it as an unknown field")
             }
             Remark::ClosedEnum => {
-                f.write_str("not in the enum, which is closed: an unknown field to decoders")
+                f.write_str("not a value of the closed enum: decoders treat it as an unknown field")
             }
-            Remark::DroppedBits => f.write_str("has more bits than the type, which are dropped"),
-            Remark::Unpacked => f.write_str("not packed, though declared so: decoders take both"),
-            Remark::Packed => f.write_str("packed, though not declared so: decoders take both"),
-            Remark::Default => f.write_str("the default, which need not be written"),
-            Remark::Duplicate => f.write_str("here again: the last one counts"),
-            Remark::Merged => f.write_str("here again: the two are merged"),
+            Remark::DroppedBits => f.write_str("exceeds the type: the excess bits are dropped"),
+            Remark::Unpacked => f.write_str("not packed, but declared packed: decoders accept both"),
+            Remark::Packed => f.write_str("packed, but not declared packed: decoders accept both"),
+            Remark::Default => f.write_str("default value, could be omitted"),
+            Remark::Duplicate => f.write_str("duplicate: the last value counts"),
+            Remark::Merged => f.write_str("duplicate: the two are merged"),
             Remark::Clears(oneof, field) => {
-                write!(f, "clears {}: both are in oneof {}", field.name(), oneof.name())
+                write!(f, "clears {}, which is also in oneof {}", field.name(), oneof.name())
             }
         }
     }

@@ -47,7 +47,7 @@ impl Part {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProblemKind {
     /// The bytes end within a part of a record.
-    #[error("{} is cut off: {}", .part.name(), only(*.left))]
+    #[error("{} is truncated: {}", .part.name(), only(*.left))]
     Truncated {
         /// The truncated part.
         part: Part,
@@ -55,7 +55,7 @@ pub enum ProblemKind {
         left: usize,
     },
     /// A length extends beyond the end.
-    #[error("the length says {length} bytes, but {}", only(*.left))]
+    #[error("the length is {length} bytes, but {}", only(*.left))]
     LengthTooLong {
         /// The declared length.
         length: u64,
@@ -63,13 +63,13 @@ pub enum ProblemKind {
         left: usize,
     },
     /// A varint has more than ten bytes.
-    #[error("{} goes on after 10 bytes, which no 64-bit number needs", .0.name())]
+    #[error("{} is longer than 10 bytes", .0.name())]
     VarintTooLong(Part),
     /// A field number is 0 or more than 2²⁹ - 1.
-    #[error("{0} is no field number: those are 1 to 536870911")]
+    #[error("invalid field number {0}; expected 1 to 536870911")]
     FieldNumber(u64),
     /// A wire type is 6 or 7.
-    #[error("wire type {wire_type} (of field {number}) means nothing: there are 0 to 5")]
+    #[error("invalid wire type {wire_type} of field {number}; expected 0 to 5")]
     WireType {
         /// The field number.
         number: u64,
@@ -77,10 +77,10 @@ pub enum ProblemKind {
         wire_type: u8,
     },
     /// An end tag without an open group.
-    #[error("group {0} ends here, but has not begun")]
+    #[error("end of group {0}, which is not open")]
     UnexpectedEndGroup(u32),
     /// An end tag of a group that is not the innermost.
-    #[error("group {end} ends here, but it is group {open} that has begun")]
+    #[error("end of group {end}, but group {open} is open")]
     MismatchedEndGroup {
         /// The innermost open group.
         open: u32,
@@ -88,26 +88,26 @@ pub enum ProblemKind {
         end: u32,
     },
     /// The bytes end within a group.
-    #[error("group {0} does not end")]
+    #[error("group {0} is not closed")]
     UnterminatedGroup(u32),
     /// A string that must be UTF-8 is not.
-    #[error("{0} is a string, and this is no UTF-8")]
+    #[error("{0} is a string, but its value is not UTF-8")]
     NotUtf8(String),
     /// Packed values end with an incomplete one.
-    #[error("{0} has {1} values, and this does not end with a whole one")]
+    #[error("{0} has {1} values, but the last one is incomplete")]
     IncompletePacked(String, &'static str),
     /// Groups exceed [`super::Limits::depth_max`].
-    #[error("a group lies {0} levels deep, and decoders go no deeper")]
+    #[error("groups are nested {0} levels deep, the limit of decoders")]
     TooDeep(usize),
     /// Records exceed [`super::Limits::records_max`].
-    #[error("there are more than {0} records; what follows is not taken apart")]
+    #[error("more than {0} records; the rest is not decoded")]
     TooManyRecords(usize),
 }
 
 fn only(bytes: usize) -> String {
     match bytes {
-        0 => "there are no more bytes".to_owned(),
-        1 => "there is only 1 byte more".to_owned(),
-        _ => format!("there are only {bytes} bytes more"),
+        0 => "no bytes are left".to_owned(),
+        1 => "only 1 byte is left".to_owned(),
+        _ => format!("only {bytes} bytes are left"),
     }
 }

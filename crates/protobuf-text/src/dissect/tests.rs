@@ -37,20 +37,20 @@ fn malformed_message_keeps_the_records_before_the_problem() {
         assert_eq!((message.records.len(), problem.offset), (records, offset), "{bytes:02x?}: {problem}");
         assert!(problem.to_string().contains(what), "{what:?} in {problem}");
     };
-    check(b"\x10\x14\x80", 1, 2, "the tag is cut off: there is only 1 byte more");
-    check(b"\x10", 0, 1, "the varint is cut off: there are no more bytes");
-    check(b"\x0a", 0, 1, "the length is cut off");
-    check(b"\x10\x14\x0a\x05ab", 1, 3, "the length says 5 bytes, but there are only 2 bytes more");
+    check(b"\x10\x14\x80", 1, 2, "the tag is truncated: only 1 byte is left");
+    check(b"\x10", 0, 1, "the varint is truncated: no bytes are left");
+    check(b"\x0a", 0, 1, "the length is truncated");
+    check(b"\x10\x14\x0a\x05ab", 1, 3, "the length is 5 bytes, but only 2 bytes are left");
     check(b"\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 0, 1, "18446744073709551615 bytes");
-    check(b"\x09\0\0\0", 0, 1, "the 8-byte value is cut off: there are only 3");
-    check(b"\x0d", 0, 1, "the 4-byte value is cut off");
-    check(b"\x10\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 0, 1, "goes on after 10 bytes");
-    check(b"\0\0", 0, 0, "0 is no field number");
-    check(b"\x80\x80\x80\x80\x10\x01", 0, 0, "536870912 is no field number");
-    check(b"\x0e", 0, 0, "wire type 6 (of field 1)");
-    check(b"\x0c", 0, 0, "group 1 ends here, but has not begun");
-    check(b"\x0b\x10\x01\x14", 1, 3, "group 2 ends here, but it is group 1");
-    check(b"\x0b\x10\x01", 1, 3, "group 1 does not end");
+    check(b"\x09\0\0\0", 0, 1, "the 8-byte value is truncated: only 3");
+    check(b"\x0d", 0, 1, "the 4-byte value is truncated");
+    check(b"\x10\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 0, 1, "the varint is longer than 10 bytes");
+    check(b"\0\0", 0, 0, "invalid field number 0");
+    check(b"\x80\x80\x80\x80\x10\x01", 0, 0, "invalid field number 536870912");
+    check(b"\x0e", 0, 0, "invalid wire type 6 of field 1");
+    check(b"\x0c", 0, 0, "end of group 1, which is not open");
+    check(b"\x0b\x10\x01\x14", 1, 3, "end of group 2, but group 1 is open");
+    check(b"\x0b\x10\x01", 1, 3, "group 1 is not closed");
     check(&[0x0b; 101], 1, 100, "101 levels deep");
 }
 

@@ -29,7 +29,7 @@ pub(super) struct Lexer<'t> {
 impl<'t> Lexer<'t> {
     pub(super) fn new(text: &'t [u8]) -> Result<Self, LocatedError> {
         let text = std::str::from_utf8(text)
-            .map_err(|error| LocatedError::new(error.valid_up_to(), "this is not UTF-8"))?;
+            .map_err(|error| LocatedError::new(error.valid_up_to(), "invalid UTF-8"))?;
         let mut lexer = Self { text, start: 0, end: 0, next: Token::End };
         lexer.advance()?;
         Ok(lexer)
@@ -77,7 +77,7 @@ impl<'t> Lexer<'t> {
         while let Some((at, c)) = rest.next() {
             match c {
                 ']' if name.is_empty() => {
-                    return Err(LocatedError::new(self.start, "the brackets have no name in them"));
+                    return Err(LocatedError::new(self.start, "expected a name in the brackets"));
                 }
                 ']' => {
                     self.end = self.start + at + 1;
@@ -88,10 +88,7 @@ impl<'t> Lexer<'t> {
                 '%' => {
                     let digits = rest.as_str().as_bytes().first_chunk::<2>();
                     if !digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit)) {
-                        return Err(LocatedError::new(
-                            self.start + at,
-                            "`%` and two hex digits are wanted here",
-                        ));
+                        return Err(LocatedError::new(self.start + at, "expected two hex digits after `%`"));
                     }
                     name.push(c);
                 }
@@ -100,12 +97,12 @@ impl<'t> Lexer<'t> {
                 _ => {
                     return Err(LocatedError::new(
                         self.start + at,
-                        format!("`{c}` is not of a name in brackets"),
+                        format!("unexpected character `{c}` in a name in brackets"),
                     ));
                 }
             }
         }
-        Err(LocatedError::new(self.start, "the brackets do not end"))
+        Err(LocatedError::new(self.start, "expected a closing bracket"))
     }
 
     /// Returns the bytes of one or several adjacent strings.
@@ -168,7 +165,7 @@ impl<'t> Lexer<'t> {
                 _ => {}
             }
         }
-        Err(LocatedError::new(self.start, "the string does not end on its line"))
+        Err(LocatedError::new(self.start, "unterminated string"))
     }
 }
 

@@ -44,7 +44,7 @@ pub(super) fn unescape(text: &str, out: &mut Vec<u8>) -> Result<(), (usize, &'st
         }
         let start = at;
         let wrong = |what| (start, what);
-        let Some(&letter) = bytes.get(at + 1) else { return Err(wrong("a lone backslash")) };
+        let Some(&letter) = bytes.get(at + 1) else { return Err(wrong("incomplete escape sequence")) };
         at += 2;
         let digits = |at: usize, radix: u32, max: usize| {
             let digits = bytes[at..].iter().take(max);
@@ -68,22 +68,22 @@ pub(super) fn unescape(text: &str, out: &mut Vec<u8>) -> Result<(), (usize, &'st
                 at -= 1;
                 let count = digits(at, 8, 3);
                 let byte = u8::try_from(number(&mut at, 8, count));
-                out.push(byte.map_err(|_| wrong("an octal escape beyond \\377"))?);
+                out.push(byte.map_err(|_| wrong("octal escape exceeds \\377"))?);
             }
             b'x' | b'X' => match digits(at, 16, 2) {
-                0 => return Err(wrong("\\x without hex digits")),
+                0 => return Err(wrong("expected hex digits after \\x")),
                 count => out.push(number(&mut at, 16, count) as u8),
             },
             b'u' | b'U' => {
                 let wanted = if letter == b'u' { 4 } else { 8 };
                 if digits(at, 16, wanted) < wanted {
-                    return Err(wrong("\\u takes four hex digits, and \\U eight"));
+                    return Err(wrong("expected four hex digits after \\u, or eight after \\U"));
                 }
                 let code = number(&mut at, 16, wanted);
-                let c = char::from_u32(code).ok_or(wrong("an escape that is no character"))?;
+                let c = char::from_u32(code).ok_or(wrong("escape is not a Unicode character"))?;
                 out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
             }
-            _ => return Err(wrong("an unknown escape")),
+            _ => return Err(wrong("unknown escape sequence")),
         }
     }
     Ok(())

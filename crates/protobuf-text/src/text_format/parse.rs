@@ -57,7 +57,7 @@ impl Parser<'_, '_> {
             match (self.lexer.peek(), close) {
                 (Token::End, None) => return Ok(wire),
                 (Token::End, Some(close)) => {
-                    return Err(self.error_here(format!("the message does not end: `{close}` is wanted")));
+                    return Err(self.error_here(format!("unterminated message: expected `{close}`")));
                 }
                 (Token::Sign(sign), Some(close)) if sign == close => {
                     self.lexer.take()?;
@@ -108,11 +108,11 @@ impl Parser<'_, '_> {
                 (format!("[{name}]"), field)
             }
             Token::Number(_) => {
-                return Err(self.error_here("a field is written by its name, not by its number".to_owned()));
+                return Err(self.error_here("expected a field name, found a number".to_owned()));
             }
             _ => {
                 return Err(
-                    self.error_here(format!("a field is wanted here, not {}", self.lexer.described()))
+                    self.error_here(format!("expected a field name, found {}", self.lexer.described()))
                 );
             }
         };
@@ -135,10 +135,10 @@ impl Parser<'_, '_> {
         wire: &mut Vec<u8>,
     ) -> Result<(), LocatedError> {
         if message.well_known() != Some(WellKnown::Any) {
-            return Err(self.error_here(format!("{} is no google.protobuf.Any", message.full_name())));
+            return Err(self.error_here(format!("{} is not google.protobuf.Any", message.full_name())));
         }
         let Some(content_type) = message.schema().message_by_url(url) else {
-            return Err(self.error_here("the schema does not have this type".to_owned()));
+            return Err(self.error_here("unknown type".to_owned()));
         };
         self.lexer.eat(':')?;
         let at = self.lexer.at();
@@ -168,9 +168,7 @@ impl Parser<'_, '_> {
                 break;
             }
             if !self.lexer.eat(',')? {
-                return Err(
-                    self.error_here(format!("`,` or `]` is wanted here, not {}", self.lexer.described()))
-                );
+                return Err(self.error_here(format!("expected `,` or `]`, found {}", self.lexer.described())));
             }
         }
         Ok(())
@@ -186,7 +184,7 @@ impl Parser<'_, '_> {
         if self.lexer.eat(':')? || field.kind().is_message() {
             return Ok(());
         }
-        Err(self.error_here(format!("`:` is wanted here, not {}", self.lexer.described())))
+        Err(self.error_here(format!("expected `:`, found {}", self.lexer.described())))
     }
 
     fn bare_value(&mut self, field: Field<'_>, depth: usize, wire: &mut Vec<u8>) -> Result<(), LocatedError> {
@@ -208,8 +206,9 @@ impl Parser<'_, '_> {
             Token::Sign('<') => '>',
             _ => {
                 let found = self.lexer.described();
-                return Err(self
-                    .error_here(format!("`{{` and a {} is wanted here, not {found}", message.full_name())));
+                return Err(
+                    self.error_here(format!("expected `{{` and a {}, found {found}", message.full_name()))
+                );
             }
         };
         let depth = depth.checked_sub(1).ok_or_else(|| self.too_deep())?;
@@ -223,7 +222,7 @@ impl Parser<'_, '_> {
         if matches!(kind, Kind::String | Kind::Bytes) {
             if !matches!(self.lexer.peek(), Token::Text(_)) {
                 let found = self.lexer.described();
-                return Err(self.error_here(format!("a string in quotes is wanted here, not {found}")));
+                return Err(self.error_here(format!("expected a quoted string, found {found}")));
             }
             let bytes = self.lexer.strings()?;
             if field.requires_utf8() && std::str::from_utf8(&bytes).is_err() {
@@ -236,7 +235,7 @@ impl Parser<'_, '_> {
         let (Token::Word(text) | Token::Number(text)) = self.lexer.peek() else {
             let found = self.lexer.described();
             return Err(
-                self.error_here(format!("a value of type {} is wanted here, not {found}", type_name(field)))
+                self.error_here(format!("expected a value of type {}, found {found}", type_name(field)))
             );
         };
         let number = || integer(text).map(|number| if is_negative { -number } else { number });
@@ -264,7 +263,7 @@ impl Parser<'_, '_> {
         };
         let Some(written) = written else {
             let sign = if is_negative { "-" } else { "" };
-            let problem = format!("`{sign}{}` is no {}", excerpt(text), type_name(field));
+            let problem = format!("`{sign}{}` is not a valid {}", excerpt(text), type_name(field));
             return Err(LocatedError::new(at, problem));
         };
         self.lexer.take()?;
@@ -296,7 +295,7 @@ impl Parser<'_, '_> {
                         Token::Word(_) | Token::Number(_) => drop(self.lexer.take()?),
                         _ => {
                             let found = self.lexer.described();
-                            return Err(self.error_here(format!("a field is wanted here, not {found}")));
+                            return Err(self.error_here(format!("expected a field name, found {found}")));
                         }
                     }
                     self.skip_value(depth)?;
@@ -312,7 +311,7 @@ impl Parser<'_, '_> {
                     Token::Word(_) | Token::Number(_) => drop(self.lexer.take()?),
                     _ => {
                         let found = self.lexer.described();
-                        return Err(self.error_here(format!("a value is wanted here, not {found}")));
+                        return Err(self.error_here(format!("expected a value, found {found}")));
                     }
                 }
             }
@@ -332,7 +331,7 @@ impl Parser<'_, '_> {
     }
 
     fn too_deep(&self) -> LocatedError {
-        self.error_here(format!("more than {} messages lie in one another", self.options.depth_max))
+        self.error_here(format!("messages are nested more than {} levels deep", self.options.depth_max))
     }
 }
 
@@ -340,11 +339,11 @@ impl SeenFields {
     /// Records a singular field. Fails if it or another member of its oneof is set.
     fn note(&mut self, field: Field<'_>, at: usize) -> Result<(), LocatedError> {
         if self.fields.contains(&field.number()) {
-            return Err(LocatedError::new(at, "the field is there twice").in_field(field.name()));
+            return Err(LocatedError::new(at, "duplicate field").in_field(field.name()));
         }
         if let Some(oneof) = field.oneof() {
             if let Some((_, member)) = self.oneofs.iter().find(|(name, _)| name == oneof.name()) {
-                let problem = format!("{member} is set, another member of the oneof {}", oneof.name());
+                let problem = format!("{member} is already set, in the same oneof {}", oneof.name());
                 return Err(LocatedError::new(at, problem).in_field(field.name()));
             }
             self.oneofs.push((oneof.name().to_owned(), field.name().to_owned()));
@@ -356,7 +355,7 @@ impl SeenFields {
     /// Records the content of an `Any`, which must be its only field.
     fn note_any(&mut self, at: usize, wire: &[u8]) -> Result<(), LocatedError> {
         self.fields.extend([1, 2]);
-        if wire.is_empty() { Ok(()) } else { Err(LocatedError::new(at, "the Any has a value already")) }
+        if wire.is_empty() { Ok(()) } else { Err(LocatedError::new(at, "the Any already has a value")) }
     }
 }
 

@@ -21,7 +21,7 @@ const SKIP_DEPTH_MAX: usize = 100;
 /// # let source = "syntax = 'proto3'; message Shelf { repeated int32 rows = 1; }";
 /// # let set = sources::compile(&["shelf.proto"], |_| Some(source.to_owned()))?;
 /// # let schema = Schema::from_descriptor_set(&set)?;
-/// let rows = schema.message("Shelf").and_then(|shelf| shelf.field("rows")).expect("it is in the file");
+/// let rows = schema.message("Shelf").and_then(|shelf| shelf.field("rows")).expect("declared in the file");
 /// let mut wire = Vec::new();
 /// json::parse_field(rows, b"[1, 2]", &json::ParseOptions::default(), &mut wire)?;
 /// assert_eq!(wire, b"\x0a\x02\x01\x02");
@@ -69,7 +69,7 @@ pub fn parse_text(
 ) -> Result<(), ParseError> {
     let start = wire.len();
     let parsed = match field.message_type().map(|message| (message, message.well_known())) {
-        _ if field.is_map() => Err(LocatedError::new(0, "a map has no value as a whole")),
+        _ if field.is_map() => Err(LocatedError::new(0, "a map cannot be set from a single value")),
         Some((_, Some(WellKnown::Struct | WellKnown::Value | WellKnown::ListValue | WellKnown::Any))) => {
             Reader::new(text.as_bytes())
                 .and_then(|source| build_value(field, source, options, wire))
@@ -78,7 +78,8 @@ pub fn parse_text(
         Some((_, Some(WellKnown::FieldMask))) => camel_paths(text)
             .and_then(|paths| build_value(field, UnquotedValue(&paths), options, wire).map(drop)),
         Some((message, None | Some(WellKnown::Empty))) => {
-            let problem = format!("{} is a message, which has fields and no value", message.full_name());
+            let problem =
+                format!("{} is a message and cannot be set from a single value", message.full_name());
             Err(LocatedError::new(0, problem))
         }
         Some(_) | None => build_value(field, UnquotedValue(text), options, wire).map(drop),
@@ -99,7 +100,7 @@ fn camel_paths(text: &str) -> Result<String, LocatedError> {
         if !path.contains('_') {
             camel.extend_from_slice(path.as_bytes());
         } else if !field_mask::to_camel(path, &mut camel) {
-            return Err(LocatedError::new(0, format!("`{}` is no path of fields", excerpt(path))));
+            return Err(LocatedError::new(0, format!("invalid field path `{}`", excerpt(path))));
         }
     }
     // Still UTF-8: the input is a `str`, of which only ASCII was changed.

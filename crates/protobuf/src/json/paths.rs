@@ -15,7 +15,7 @@ use crate::transcode::{ParseError, ParseOptions, Source as _};
 /// # let source = "syntax = 'proto3'; message Book { string main_title = 1; Book sequel = 2; }";
 /// # let set = sources::compile(&["book.proto"], |_| Some(source.to_owned()))?;
 /// # let schema = Schema::from_descriptor_set(&set)?;
-/// let book = schema.message("Book").expect("it is in the file");
+/// let book = schema.message("Book").expect("declared in the file");
 /// let json = br#"{"mainTitle": "a", "sequel": {"mainTitle": null}}"#;
 /// let paths = json::field_paths(book, json, &json::ParseOptions::default())?;
 /// assert_eq!(paths, ["main_title", "sequel.main_title"]);
@@ -87,7 +87,7 @@ impl Walk<'_, '_> {
             && self.reader.peek()? == JsonKind::Object
         {
             let Some(depth) = depth.checked_sub(1) else {
-                return Err(LocatedError::new(self.reader.offset(), "messages lie in one another too deep"));
+                return Err(LocatedError::new(self.reader.offset(), "messages are nested too deeply"));
             };
             let outer_len = self.prefix.len();
             self.prefix.push_str(field.name());

@@ -177,18 +177,18 @@ impl<'t> Reader<'t> {
         let digits = self.at;
         self.digits("a digit")?;
         if self.text.as_bytes()[digits] == b'0' && self.at > digits + 1 {
-            return Err(LocatedError::new(digits, "a number must not begin with 0"));
+            return Err(LocatedError::new(digits, "a number cannot start with 0"));
         }
         if self.byte() == Some(b'.') {
             self.at += 1;
-            self.digits("a digit behind the point")?;
+            self.digits("a digit after the decimal point")?;
         }
         if let Some(b'e' | b'E') = self.byte() {
             self.at += 1;
             if let Some(b'+' | b'-') = self.byte() {
                 self.at += 1;
             }
-            self.digits("a digit of the exponent")?;
+            self.digits("a digit in the exponent")?;
         }
         Ok(&self.text[start..self.at])
     }
@@ -323,9 +323,9 @@ impl<'t> Reader<'t> {
                 }
                 Some(b'\\') => string.push(self.escape()?),
                 Some(_) => {
-                    return Err(LocatedError::new(end, "a control character in a string must be escaped"));
+                    return Err(LocatedError::new(end, "unescaped control character in a string"));
                 }
-                None => return Err(LocatedError::new(start - 1, "the string has no end")),
+                None => return Err(LocatedError::new(start - 1, "unterminated string")),
             }
             from = self.at;
             end = plain_end(bytes, from);
@@ -346,13 +346,13 @@ impl<'t> Reader<'t> {
             Some(b'r') => '\r',
             Some(b't') => '\t',
             Some(b'u') => return self.code_point(start),
-            _ => return Err(LocatedError::new(start, "there is no such escape")),
+            _ => return Err(LocatedError::new(start, "unknown escape sequence")),
         })
     }
 
     fn code_point(&mut self, start: usize) -> Result<char, LocatedError> {
         let first = self.four_digits(start)?;
-        let lone = || LocatedError::new(start, "half a surrogate pair");
+        let lone = || LocatedError::new(start, "unpaired surrogate");
         let code = match first {
             0xd800..=0xdbff => {
                 if !self.text.as_bytes()[self.at..].starts_with(b"\\u") {
@@ -375,8 +375,9 @@ impl<'t> Reader<'t> {
         let value = |digits: &[u8]| {
             digits.iter().try_fold(0, |code, &digit| Some(code << 4 | (digit as char).to_digit(16)?))
         };
-        let code =
-            digits.and_then(value).ok_or_else(|| LocatedError::new(start, "\\u wants four hex digits"))?;
+        let code = digits
+            .and_then(value)
+            .ok_or_else(|| LocatedError::new(start, "expected four hex digits after \\u"))?;
         self.at += 4;
         Ok(code)
     }
@@ -419,7 +420,7 @@ impl<'t> Reader<'t> {
 }
 
 pub(crate) fn too_deep(at: usize) -> LocatedError {
-    LocatedError::new(at, "nested too deep")
+    LocatedError::new(at, "nested too deeply")
 }
 
 /// Reads digits from `at`, continuing `number`. Returns the number, which wraps if it has too many digits, and the end

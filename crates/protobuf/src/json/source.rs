@@ -219,7 +219,7 @@ impl<'t> Source<'t> for Reader<'t> {
         self.expect(JsonKind::String)?;
         let at = Reader::offset(self);
         let text = self.string()?;
-        let problem = || format!("`{}` is no time such as 2024-02-29T12:00:00.5Z", excerpt(&text));
+        let problem = || format!("`{}` is not a timestamp such as 2024-02-29T12:00:00.5Z", excerpt(&text));
         time::parse_timestamp(&text).ok_or_else(|| LocatedError::new(at, problem()))
     }
 

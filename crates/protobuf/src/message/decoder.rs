@@ -14,7 +14,7 @@ use crate::schema::MessageType;
 /// # let source = "syntax = 'proto3'; message Person { string name = 1; int32 age = 2; }";
 /// # let set = sources::compile(&["person.proto"], |_| Some(source.to_owned()))?;
 /// # let schema = Schema::from_descriptor_set(&set)?;
-/// let person = schema.message("Person").expect("it is in the file");
+/// let person = schema.message("Person").expect("declared in the file");
 /// let mut decoder = Decoder::default();
 /// for age in 1..100 {
 ///     let input = [0x10, age];

@@ -69,7 +69,7 @@ pub enum DecodeError {
         max: usize,
     },
     /// The input exceeds the maximum length of a message.
-    #[error("{len} bytes are more than a message can have: 2147483647")]
+    #[error("message of {len} bytes exceeds the maximum of 2147483647")]
     TooLong {
         /// Length of the input, in bytes.
         len: usize,

@@ -70,7 +70,7 @@ impl Output {
     #[inline(always)]
     fn window(&mut self, head: usize) -> (&mut [u8; WINDOW], usize) {
         let (free, head) = self.free(head, WINDOW);
-        (free.last_chunk_mut().expect("so many are free"), head)
+        (free.last_chunk_mut().expect("enough space is reserved"), head)
     }
 
     #[must_use]

@@ -17,7 +17,7 @@ use crate::schema::{MessageType, Schema};
 /// let source = "syntax = 'proto3'; message Person { string name = 1; int32 age = 2; }";
 /// let set = sources::compile(&["person.proto"], |_| Some(source.to_owned()))?;
 /// let schema = Schema::from_descriptor_set(&set)?;
-/// let person = schema.message("Person").expect("it is in the file");
+/// let person = schema.message("Person").expect("declared in the file");
 ///
 /// let mut message = Message::new(person);
 /// message.as_mut().set("name", Value::String("polar penguin"))?;

@@ -46,7 +46,7 @@ pub enum SetError {
         given: &'static str,
     },
     /// The message exceeds 2 GiB: addresses have 31 bits.
-    #[error("the message has become larger than 2 GiB")]
+    #[error("the message exceeds 2 GiB")]
     TooLarge,
 }
 

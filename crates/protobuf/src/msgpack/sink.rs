@@ -20,7 +20,7 @@ pub(super) struct OpenContainer {
 }
 
 /// Writing to a `Vec` cannot fail; headers and numbers have at most 9 bytes.
-const FITS: &str = "a Vec takes all that is written to it";
+const FITS: &str = "writing to a Vec does not fail";
 
 impl<'o> MsgpackSink<'o> {
     pub(super) fn new(msgpack: &'o mut Vec<u8>) -> Self {

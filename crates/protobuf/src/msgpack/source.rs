@@ -43,7 +43,7 @@ impl<'t> Reader<'t> {
         if self.at == self.bytes.len() {
             Ok(())
         } else {
-            Err(self.error_here("more bytes behind the message"))
+            Err(self.error_here("trailing bytes after the message"))
         }
     }
 
@@ -83,7 +83,7 @@ impl<'t> Reader<'t> {
     /// Takes the next `len` bytes.
     fn take(&mut self, len: usize) -> Result<&'t [u8], LocatedError> {
         let Some(bytes) = self.rest().get(..len) else {
-            return Err(self.error_here("the bytes end inside a value"));
+            return Err(self.error_here("unexpected end inside a value"));
         };
         self.at += len;
         Ok(bytes)
@@ -115,7 +115,7 @@ impl<'t> Reader<'t> {
     fn array<const LEN: usize>(&mut self) -> Result<[u8; LEN], LocatedError> {
         match self.take(LEN)?.first_chunk() {
             Some(array) => Ok(*array),
-            None => Err(self.error_here("the bytes end inside a value")),
+            None => Err(self.error_here("unexpected end inside a value")),
         }
     }
 
@@ -152,7 +152,7 @@ impl<'t> Source<'t> for Reader<'t> {
             | Marker::Ext8
             | Marker::Ext16
             | Marker::Ext32 => ValueKind::Time,
-            Marker::Reserved => return Err(self.error_here("the byte 0xc1 begins no value")),
+            Marker::Reserved => return Err(self.error_here("invalid byte 0xc1")),
             _ => ValueKind::Number,
         })
     }
@@ -272,12 +272,12 @@ impl<'t> Source<'t> for Reader<'t> {
             let (kind, bytes) = self.extension()?;
             if kind == TIMESTAMP { timestamp(bytes) } else { None }
         };
-        time.ok_or_else(|| LocatedError::new(at, "this is no timestamp from year 1 to 9999"))
+        time.ok_or_else(|| LocatedError::new(at, "timestamp outside of the years 1 to 9999"))
     }
 
     fn skip_value(&mut self, depth_max: usize) -> Result<(), LocatedError> {
         match self.peek()? {
-            ValueKind::Map | ValueKind::List if depth_max == 0 => Err(self.error_here("nested too deep")),
+            ValueKind::Map | ValueKind::List if depth_max == 0 => Err(self.error_here("nested too deeply")),
             ValueKind::Map => {
                 let mut open = self.begin_map()?;
                 while self.next_key(&mut open)? {

@@ -36,7 +36,7 @@ impl std::error::Error for SchemaError {}
 #[non_exhaustive]
 pub enum Problem {
     /// The bytes are not valid Protobuf. Offsets count from the start of the file's descriptor.
-    #[error("the descriptor cannot be read: {0}")]
+    #[error("failed to decode the descriptor: {0}")]
     Wire(#[from] WireError),
     /// A field of the descriptor has another wire type than `descriptor.proto` says.
     #[error("the descriptor has a field of the wrong wire type")]
@@ -45,13 +45,13 @@ pub enum Problem {
     #[error("a string of the descriptor is not UTF-8")]
     Utf8,
     /// Messages are nested too deeply.
-    #[error("messages are declared in each other more than {max} deep")]
+    #[error("messages are nested more than {max} levels deep")]
     Nesting {
         /// The limit.
         max: usize,
     },
     /// The schema exceeds a size limit.
-    #[error("there are more {what} than the {max} that a schema can hold")]
+    #[error("more {what} than the maximum of {max}")]
     TooMany {
         /// The kind of element.
         what: &'static str,
@@ -59,25 +59,25 @@ pub enum Problem {
         max: usize,
     },
     /// The syntax is not `proto2`, `proto3` or `editions`.
-    #[error("syntax {0:?} is not known; there are proto2, proto3 and editions")]
+    #[error("unknown syntax {0:?}; use proto2, proto3 or editions")]
     Syntax(String),
     /// The edition is later than 2024, or does not exist.
-    #[error("edition {0} is not supported; 2023 and 2024 are")]
+    #[error("edition {0} is not supported; use 2023 or 2024")]
     Edition(String),
     /// A name is empty or not an identifier.
-    #[error("{0:?} is not a name")]
+    #[error("invalid name {0:?}")]
     Name(String),
     /// The name is already used.
-    #[error("the name is used twice; the other is in {other}")]
+    #[error("duplicate name; the other one is in {other}")]
     DuplicateName {
         /// The file of the first declaration.
         other: String,
     },
     /// Two different files have the same name.
-    #[error("there are two different files of this name")]
+    #[error("two different files have this name")]
     DuplicateFile,
     /// Two fields have the same name in JSON.
-    #[error("its {which} is {name:?}, and so is that of {other}")]
+    #[error("its {which} {name:?} is also that of {other}")]
     JsonName {
         /// `JSON name`, or `default JSON name`, which field masks use whatever `json_name` is.
         which: &'static str,
@@ -87,10 +87,10 @@ pub enum Problem {
         other: String,
     },
     /// A field number below 1, above 2^29 - 1, or from 19000 to 19999.
-    #[error("{0} is not a field number: from 1 to 536870911, without 19000 to 19999")]
+    #[error("invalid field number {0}; use 1 to 536870911, except 19000 to 19999")]
     Number(i32),
     /// Two fields have the same number.
-    #[error("number {number} is taken by {other}")]
+    #[error("number {number} is already used by {other}")]
     DuplicateNumber {
         /// The number.
         number: u32,
@@ -98,13 +98,13 @@ pub enum Problem {
         other: String,
     },
     /// A type that `descriptor.proto` does not have.
-    #[error("field type {0} does not exist")]
+    #[error("unknown field type {0}")]
     FieldType(i32),
     /// A label that `descriptor.proto` does not have.
-    #[error("label {0} does not exist")]
+    #[error("unknown label {0}")]
     Label(i32),
     /// A type is not declared in any of the files.
-    #[error("type {0} is not in any of the files; is an import missing?")]
+    #[error("unknown type {0}; check the imports")]
     NotFound(String),
     /// A name refers to the wrong kind of element, such as an enum where a message is needed.
     #[error("{name} is not {expected}")]
@@ -115,19 +115,19 @@ pub enum Problem {
         expected: &'static str,
     },
     /// The message has no oneof of this index, or the member is repeated.
-    #[error("oneof index {0} is out of place")]
+    #[error("invalid oneof index {0}")]
     Oneof(i32),
     /// A oneof without members.
-    #[error("the oneof has no member")]
+    #[error("the oneof has no fields")]
     EmptyOneof,
     /// An enum without values.
-    #[error("the enum has no value")]
+    #[error("the enum has no values")]
     EmptyEnum,
     /// The first value of an open enum is its default, and must be 0.
     #[error("the first value of an open enum must be 0, not {0}")]
     FirstValue(i32),
     /// Two values have the same number, without `allow_alias`.
-    #[error("number {number} is taken by {other}, and the enum has no allow_alias")]
+    #[error("number {number} is already used by {other}; set allow_alias if that is intended")]
     Alias {
         /// The number.
         number: i32,
@@ -135,7 +135,7 @@ pub enum Problem {
         other: String,
     },
     /// Two enum values conflict in generated code, which may strip the enum's name and write the rest in PascalCase.
-    #[error("{value} without the enum's name, in PascalCase, is {name:?}, and so is {other}")]
+    #[error("{value} and {other} are both {name:?} in PascalCase without the enum's name")]
     ValueName {
         /// Name of the second value.
         value: String,
@@ -150,7 +150,7 @@ pub enum Problem {
     )]
     MapEntry,
     /// The extended message has no extension range for the extension's number.
-    #[error("{extendee} has no extension range with {number}")]
+    #[error("no extension range of {extendee} contains {number}")]
     ExtensionRange {
         /// The extended message.
         extendee: String,
@@ -158,10 +158,10 @@ pub enum Problem {
         number: i32,
     },
     /// An extension does not extend a message, or a message's field has an extendee.
-    #[error("an extension needs a message that it extends, and a field has none")]
+    #[error("an extension needs an extendee, and a field cannot have one")]
     Extendee,
     /// The default is not a value of the field's type.
-    #[error("{0:?} is not a default for a field of this type")]
+    #[error("invalid default {0:?} for a field of this type")]
     Default(String),
     /// The language does not allow this combination.
     #[error("{0}")]

@@ -89,7 +89,7 @@ impl Features {
         records(Reader::new(options), |found, value| {
             if let (true, Value::Len(set)) = (found == number, value) {
                 if edition < Edition::Edition2023 {
-                    return Err(Problem::Invalid("features need an edition, proto2 and proto3 have none"));
+                    return Err(Problem::Invalid("features need an edition; proto2 and proto3 have none"));
                 }
                 records(set, |feature, value| match value {
                     Value::Varint(value) => self.set(feature, value),
@@ -116,7 +116,7 @@ impl Features {
             (5, 2) => self.delimited = true,
             (6, 1) => self.loose_json = false,
             (6, 2) => self.loose_json = true,
-            (1..=6, _) => return Err(Problem::Invalid("a feature has a value that does not exist")),
+            (1..=6, _) => return Err(Problem::Invalid("unknown value of a feature")),
             // The other features concern compiler checks, or a single language.
             _ => {}
         }

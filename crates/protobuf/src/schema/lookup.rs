@@ -23,9 +23,9 @@ impl Schema {
     ///
     /// # Panics
     ///
-    /// May panic if the id is of another schema.
+    /// May panic if the id belongs to another schema.
     pub fn message_by_id(&self, id: MessageId) -> MessageType<'_> {
-        assert!((id.0 as usize) < self.pool().messages.len(), "the id is of another schema");
+        assert!((id.0 as usize) < self.pool().messages.len(), "the id belongs to another schema");
         MessageType::new(self, id.0)
     }
 

@@ -16,7 +16,7 @@ use super::raw;
 /// // What `protoc --include_imports -o` writes for: syntax = "proto3"; message Point { int32 x = 1; }
 /// let set = b"\x0a\x25\x0a\x07p.proto\x22\x12\x0a\x05Point\x12\x09\x0a\x01x\x18\x01\x20\x01\x28\x05\x62\x06proto3";
 /// let schema = Schema::from_descriptor_set(set)?;
-/// let point = schema.message("Point").expect("it is in the file");
+/// let point = schema.message("Point").expect("declared in the file");
 /// assert_eq!(point.field("x").map(|field| field.kind()), Some(Kind::Int32));
 /// # Ok::<(), thalweg_protobuf::SchemaError>(())
 /// ```

@@ -146,7 +146,7 @@ impl SourceTree for Folders {
                 Err(error)
                     if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {}
                 Err(error) => {
-                    let message = format!("cannot read {}: {error}", path.display());
+                    let message = format!("failed to read {}: {error}", path.display());
                     return Err(io::Error::new(error.kind(), message));
                 }
             }

@@ -167,7 +167,7 @@ impl<'t> Loader<'t> {
             return Ok(SourceFile::new(text));
         }
         if name.contains('\\') || name.split('/').any(|part| matches!(part, "" | "." | "..")) {
-            return Err("names of files have no backslash, \".\", \"..\" or empty part".to_owned());
+            return Err("a file name cannot have a backslash, \".\", \"..\" or an empty part".to_owned());
         }
         self.tree.open(name).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => "file not found".to_owned(),
@@ -183,7 +183,7 @@ impl<'t> Loader<'t> {
                 _ => None,
             });
         for (at, name, why) in missing.collect::<Vec<_>>() {
-            self.linker.pool.error(file, at, format!("cannot import \"{name}\": {why}"));
+            self.linker.pool.error(file, at, format!("failed to import \"{name}\": {why}"));
         }
         if !self.linker.pool[file].failed {
             self.compile(file);

@@ -44,7 +44,7 @@ impl Locations {
     /// Appends to the path of the location opened last.
     pub(super) fn extend_path(&mut self, id: LocationId, part: i32) {
         let location = &mut self.list[id.0 as usize];
-        debug_assert_eq!(location.path.end as usize, self.paths.len(), "another location was opened since");
+        debug_assert_eq!(location.path.end as usize, self.paths.len(), "a later location is still open");
         self.paths.push(part);
         location.path.end += 1;
     }

@@ -49,7 +49,7 @@ fn extension_ranges_keep_their_options() {
             "a.proto:1:95: extension name \".x\" is declared twice",
         ],
     );
-    let (alone, _) = source.split_once(" extensions 4").expect("it is there");
+    let (alone, _) = source.split_once(" extensions 4").expect("present");
     compile_files(&[("a.proto", &format!("{alone} }}"))]).expect("protoc accepts it");
 }
 
@@ -74,8 +74,8 @@ fn names_resolve_to_imported_declarations() {
     refused(
         &[("f3.proto", &forgotten), ("f1.proto", other)],
         &[
-            "f3.proto:1:77: \"common.Cfg\" stands for \"env.clusters.common.Cfg\" here, which is not defined: \
-         write \".common.Cfg\" to begin with the outermost scope",
+            "f3.proto:1:77: \"common.Cfg\" resolves to \"env.clusters.common.Cfg\" here, which is not defined: use \
+             \".common.Cfg\" to start from the outermost scope",
         ],
     );
 }
@@ -101,8 +101,8 @@ fn errors_of_imports_are_reported_first() {
     refused(
         &[("a.proto", a), ("b.proto", b)],
         &[
-            "b.proto:2:1: cannot import \"gone.proto\": file not found",
-            "a.proto:1:1: cannot import \"gone.proto\": file not found",
+            "b.proto:2:1: failed to import \"gone.proto\": file not found",
+            "a.proto:1:1: failed to import \"gone.proto\": file not found",
         ],
     );
     let cycle = "import 'a.proto';";
@@ -110,7 +110,9 @@ fn errors_of_imports_are_reported_first() {
     refused(
         &[("a.proto", "import './b.proto';")],
         &[
-            "a.proto:1:1: cannot import \"./b.proto\": names of files have no backslash, \".\", \"..\" or empty part",
+            "a.proto:1:1: failed to import \"./b.proto\": a file name cannot have a backslash, \".\", \"..\" or an \
+             empty \
+             part",
         ],
     );
 }
@@ -166,7 +168,7 @@ fn folders(paths: &[&str]) -> Folders {
 #[test]
 fn one_file_has_one_name_for_all_spellings_of_its_path() {
     let check = |include: &[&str], file: &str, expected: &str| {
-        assert_eq!(folders(include).name(Path::new(file)).expect("it is there"), expected);
+        assert_eq!(folders(include).name(Path::new(file)).expect("present"), expected);
     };
     check(&["inc"], "inc/sub/a.proto", "sub/a.proto");
     check(&["./inc"], "inc/./sub/a.proto", "sub/a.proto");
@@ -205,7 +207,7 @@ fn non_utf8_source_is_reported() {
         assert_eq!(error.to_string(), expected);
     };
     check("utf16.proto", "utf16.proto: inc/utf16.proto is not UTF-8 text");
-    check("folder.proto", "folder.proto: cannot read inc/folder.proto: is a directory");
+    check("folder.proto", "folder.proto: failed to read inc/folder.proto: is a directory");
     check("gone.proto", "gone.proto: file not found");
 }
 

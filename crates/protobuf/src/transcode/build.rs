@@ -63,7 +63,7 @@ impl<'s, 'o, 't, S: Source<'t>> Builder<'s, 'o, S> {
     /// Appends the wire records of a message; `depth` is the remaining nesting depth.
     pub(super) fn message(&mut self, table: &'s Table, depth: usize) -> Result<(), LocatedError> {
         let Some(depth) = depth.checked_sub(1) else {
-            return Err(self.error_here("messages lie in one another too deep"));
+            return Err(self.error_here("messages are nested too deeply"));
         };
         if table.known.is_some() {
             return self.known(table, depth);
@@ -87,7 +87,7 @@ impl<'s, 'o, 't, S: Source<'t>> Builder<'s, 'o, S> {
             None => Ok(()),
             Some(&index) => {
                 let field = self.pool.field(&table.entries()[usize::from(index)]).json_name.text();
-                Err(self.error_here(&format!("the required field `{field}` is missing")))
+                Err(self.error_here(&format!("missing required field `{field}`")))
             }
         }
     }
@@ -169,7 +169,7 @@ impl<'s, 'o, 't, S: Source<'t>> Builder<'s, 'o, S> {
         depth: usize,
     ) -> Result<(), LocatedError> {
         if members.fields.set(index as u32) {
-            return Err(self.error_here("the field comes twice"));
+            return Err(self.error_here("duplicate field"));
         }
         if self.source.peek()? == ValueKind::Null
             && !(field.shape() == FieldShape::Singular && self.takes_null(field))
@@ -379,7 +379,7 @@ impl<'s, 'o, 't, S: Source<'t>> Builder<'s, 'o, S> {
 
     pub(super) fn map(&mut self, field: &'s Entry, depth: usize) -> Result<(), LocatedError> {
         let Some(depth) = depth.checked_sub(1) else {
-            return Err(self.error_here("messages lie in one another too deep"));
+            return Err(self.error_here("messages are nested too deeply"));
         };
         let [key_field, value_field] = self.pool.table(field).entries() else {
             return Err(self.error_here("the schema has no entry for this map"));
@@ -395,7 +395,7 @@ impl<'s, 'o, 't, S: Source<'t>> Builder<'s, 'o, S> {
                 let key = builder.map_key(key_field)?;
                 let step = key.clone();
                 if !keys.insert(key) {
-                    return Err(LocatedError::new(at, "the key comes twice").in_field(&step.text()));
+                    return Err(LocatedError::new(at, "duplicate key").in_field(&step.text()));
                 }
                 let entry = builder.map_value(value_field, depth);
                 is_ignored = !entry.map_err(|error| error.in_field(&step.text()))?;
@@ -496,7 +496,7 @@ impl<'s, 'o, 't, S: Source<'t>> Builder<'s, 'o, S> {
         }
         Err(LocatedError::new(
             at,
-            format!("{name} is closed, and has no value with the number {}", number as i32),
+            format!("the closed enum {name} has no value with the number {}", number as i32),
         ))
     }
 

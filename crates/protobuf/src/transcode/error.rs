@@ -18,25 +18,25 @@ pub enum PrintError {
         field: String,
     },
     /// A required field is missing, and `PrintOptions::allow_partial` is not set.
-    #[error("the required field {field} is missing")]
+    #[error("missing required field {field}")]
     Required {
         /// Full name of the field.
         field: String,
     },
     /// An Any holds a type that the schema does not have.
-    #[error("an Any holds a message of the type `{type_url}`, which the schema does not have")]
+    #[error("an Any holds the unknown type `{type_url}`")]
     UnknownType {
         /// Type URL of the Any.
         type_url: String,
     },
     /// The output would exceed `PrintOptions::len_max`.
-    #[error("it would be longer than {max} bytes")]
+    #[error("the output exceeds {max} bytes")]
     TooLong {
         /// The limit.
         max: usize,
     },
     /// A field's records are scattered and could not be merged.
-    #[error("the records of a field could not be brought together")]
+    #[error("failed to merge the scattered records of a field")]
     Unordered,
     /// A message of a well-known type holds an invalid value.
     #[error("{type_name}: {problem}")]

@@ -5,10 +5,7 @@ const DEPTH_MAX: usize = 100;
 
 /// Options for printing a message.
 #[derive(Clone, Debug)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "five switches of ProtoJSON that have nothing to do with each other"
-)]
+#[expect(clippy::struct_excessive_bools, reason = "independent switches of ProtoJSON")]
 pub struct PrintOptions {
     /// Prints fields without presence even if they are zero, empty strings, lists or maps. Default: false.
     pub defaults: bool,

@@ -104,7 +104,8 @@ impl<'t> Source<'t> for UnquotedValue<'t> {
     }
 
     fn timestamp(&mut self) -> Result<(i64, i32), LocatedError> {
-        time::parse_timestamp(self.0).ok_or_else(|| self.invalid("no time such as 2024-02-29T12:00:00.5Z"))
+        time::parse_timestamp(self.0)
+            .ok_or_else(|| self.invalid("not a timestamp such as 2024-02-29T12:00:00.5Z"))
     }
 
     fn skip_value(&mut self, _: usize) -> Result<(), LocatedError> {

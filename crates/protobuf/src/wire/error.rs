@@ -29,18 +29,18 @@ pub enum WireErrorKind {
     #[error("field number 0 is not allowed")]
     FieldNumber,
     /// The wire type is 6 or 7.
-    #[error("wire types 6 and 7 do not exist")]
+    #[error("invalid wire type 6 or 7")]
     WireType,
     /// A length extends beyond the end of the input or the enclosing message.
-    #[error("a length goes beyond the end of its message")]
+    #[error("a length exceeds the rest of its message")]
     Length,
     /// An end tag without an open group, or not of the innermost group.
-    #[error("a group ends that is not the one that is open")]
+    #[error("the end of a group does not match the open group")]
     EndGroup,
     /// The input ends inside a group.
-    #[error("a group does not end")]
+    #[error("a group is not closed")]
     GroupOpen,
     /// Groups or messages are nested deeper than allowed.
-    #[error("messages lie in each other deeper than allowed")]
+    #[error("messages are nested deeper than allowed")]
     TooDeep,
 }

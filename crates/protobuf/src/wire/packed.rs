@@ -49,7 +49,7 @@ impl Reader<'_> {
     ///
     /// Panics if `into` does not have exactly that length.
     pub(crate) fn read_varints(&mut self, packed: &PackedVarints, into: &mut [u64]) -> Result<(), WireError> {
-        assert_eq!(into.len(), packed.count(), "the varints were counted");
+        assert_eq!(into.len(), packed.count(), "counted above");
         if packed.count() == self.remaining() {
             // One byte each, as for flags and small numbers.
             into.iter_mut().zip(self.rest()).for_each(|(word, &byte)| *word = u64::from(byte));

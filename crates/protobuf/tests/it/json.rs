@@ -14,11 +14,11 @@ fn schema() -> Schema {
 }
 
 fn everything(schema: &Schema) -> MessageType<'_> {
-    schema.message("everything.Everything").expect("it is in the file")
+    schema.message("everything.Everything").expect("declared in the file")
 }
 
 fn extended(schema: &Schema) -> MessageType<'_> {
-    schema.message("extended.Extended").expect("it is in the file")
+    schema.message("extended.Extended").expect("declared in the file")
 }
 
 /// Checks that `json` is accepted and printed as `printed`, and that its wire form survives MessagePack.
@@ -29,7 +29,7 @@ fn check(message_type: MessageType<'_>, json: &str, printed: &str) {
     let msgpack = msgpack::from_wire(message_type, &wire).unwrap_or_else(|error| panic!("{json}: {error}"));
     assert_eq!(msgpack::to_wire(message_type, &msgpack).as_ref(), Ok(&wire), "{json}");
     let message = json::to_message(message_type, json.as_bytes()).expect("it was accepted before");
-    let again = json::from_message(message.as_ref()).expect("it was printed before");
+    let again = json::from_message(message.as_ref()).expect("printed before");
     let again = json::to_message(message_type, again.as_bytes()).expect("it is JSON of the type");
     // Compared as bytes, because NaN is not equal to itself.
     assert_eq!(again.as_ref().encode_to_vec(), message.as_ref().encode_to_vec(), "{json}");
@@ -127,10 +127,10 @@ fn nulls_are_accepted_and_duplicates_rejected() {
     );
     check(everything(&schema), r#"{"chosenInt32":null,"chosenString":"x"}"#, r#"{"chosenString":"x"}"#);
     let refused = |json, problem| refused(everything(&schema), json, problem);
-    refused(r#"{"anInt32":1,"an_int32":1}"#, "anInt32: the field comes twice");
+    refused(r#"{"anInt32":1,"an_int32":1}"#, "anInt32: duplicate field");
     refused(r#"{"chosenInt32":1,"chosenString":"x"}"#, "another field of the same oneof is set");
-    refused(r#"{"textsByText":{"a":"1","b":"2","a":"3"}}"#, "textsByText.a: the key comes twice");
-    refused(r#"{"struct":{"a":1,"a":2}}"#, "the key comes twice");
+    refused(r#"{"textsByText":{"a":"1","b":"2","a":"3"}}"#, "textsByText.a: duplicate key");
+    refused(r#"{"struct":{"a":1,"a":2}}"#, "duplicate key");
     refused(r#"{"strings":[null]}"#, "expected a string, found null");
     refused(r#"{"inners":[{},null]}"#, "inners[1]: an element must not be null");
     refused(r#"{"textsByText":{"a":null}}"#, "textsByText.a: a value must not be null");
@@ -167,16 +167,19 @@ fn well_known_types() {
         &format!(r#"{{"anys":[{{"@type":"x/google.protobuf.Duration","value":"1s"}},{null},{{}}]}}"#),
     );
     let refused = |json, problem| refused(everything(&schema), json, problem);
-    refused(r#"{"timestamp":"2024-02-30T00:00:00Z"}"#, "timestamp: `2024-02-30T00:00:00Z` is no time");
-    refused(r#"{"duration":"1"}"#, "`1` is no duration");
-    refused(r#"{"fieldMask":"foo_bar"}"#, "`foo_bar` is no path");
-    refused(r#"{"any":{"@type":"x/no.Such"}}"#, "the schema has no type `x/no.Such`");
-    refused(r#"{"any":{"@type":"everything.Everything"}}"#, "the schema has no type");
-    refused(r#"{"any":{"aString":"x"}}"#, "an Any needs a member `@type`");
-    refused(r#"{"any":{"@type":"x/google.protobuf.Duration"}}"#, "needs a member `value`");
+    refused(
+        r#"{"timestamp":"2024-02-30T00:00:00Z"}"#,
+        "timestamp: `2024-02-30T00:00:00Z` is not a timestamp",
+    );
+    refused(r#"{"duration":"1"}"#, "`1` is not a duration");
+    refused(r#"{"fieldMask":"foo_bar"}"#, "`foo_bar` is not a path");
+    refused(r#"{"any":{"@type":"x/no.Such"}}"#, "unknown type `x/no.Such`");
+    refused(r#"{"any":{"@type":"everything.Everything"}}"#, "unknown type");
+    refused(r#"{"any":{"aString":"x"}}"#, "missing member `@type` of an Any");
+    refused(r#"{"any":{"@type":"x/google.protobuf.Duration"}}"#, "lacks the member `value`");
     refused(
         r#"{"any":{"@type":"x/everything.Everything","@type":"x/everything.Everything"}}"#,
-        "comes twice",
+        "duplicate member",
     );
     refused(r#"{"value":"#, "found the end of the text");
 }
@@ -187,15 +190,15 @@ fn values_without_json_form_are_errors() {
     let message_type = everything(&schema);
     for (wire, problem) in [
         // A timestamp and a duration with 10^9 nanoseconds.
-        (&b"\xc2\x04\x06\x10\x80\x94\xeb\xdc\x03"[..], "google.protobuf.Timestamp: it is out of range"),
-        (b"\xca\x04\x06\x10\x80\x94\xeb\xdc\x03", "google.protobuf.Duration: it is out of range"),
+        (&b"\xc2\x04\x06\x10\x80\x94\xeb\xdc\x03"[..], "google.protobuf.Timestamp: out of range"),
+        (b"\xca\x04\x06\x10\x80\x94\xeb\xdc\x03", "google.protobuf.Duration: out of range"),
         (b"\x72\x01\xff", "everything.Everything.a_string: a string is not UTF-8"),
         // An infinite number in a Value; a path with capitals; an Any of an unknown type.
-        (b"\xe2\x04\x09\x11\0\0\0\0\0\0\xf0\x7f", "google.protobuf.Value: JSON has no number"),
+        (b"\xe2\x04\x09\x11\0\0\0\0\0\0\xf0\x7f", "google.protobuf.Value: JSON cannot represent"),
         (b"\xd2\x04\x03\x0a\x01A", "google.protobuf.FieldMask: a path"),
-        (b"\xba\x04\x05\x0a\x03x/y", "an Any holds a message of the type `x/y`"),
-        (b"\x72\x05a", "at byte 1: a length goes beyond the end"),
-        (b"\x0f", "at byte 0: wire types 6 and 7 do not exist"),
+        (b"\xba\x04\x05\x0a\x03x/y", "an Any holds the unknown type `x/y`"),
+        (b"\x72\x05a", "at byte 1: a length exceeds the rest"),
+        (b"\x0f", "at byte 0: invalid wire type 6 or 7"),
     ] {
         let error = json::from_wire(message_type, wire).expect_err(problem).to_string();
         assert!(error.contains(problem), "{wire:02x?}: {error}");
@@ -222,7 +225,7 @@ fn extensions_groups_and_closed_enums() {
     refused(
         extended(&schema),
         r#"{"level":3}"#,
-        "extended.Level is closed, and has no value with the number 3",
+        "the closed enum extended.Level has no value with the number 3",
     );
     refused(extended(&schema), r#"{"[extended.other]":3}"#, "has no field `[extended.other]`");
     // Unknown numbers of a closed enum are unknown fields.
@@ -250,20 +253,17 @@ fn missing_required_fields_are_errors() {
     let (mut partial, options) =
         (Vec::new(), ParseOptions { allow_partial: true, ..ParseOptions::default() });
     for (json, problem) in [
-        ("{}", "line 1, column 3: the required field `id` is missing"),
-        (r#"{"part":{}}"#, "the required field `id` is missing"),
+        ("{}", "line 1, column 3: missing required field `id`"),
+        (r#"{"part":{}}"#, "missing required field `id`"),
         (r#"{"id":null}"#, "id: a required field must not be null"),
-        (r#"{"id":1,"part":{"whole":{}}}"#, "part.whole: the required field `id` is missing"),
-        (
-            r#"{"id":1,"[extended.Scope.nested_extension]":{"name":"x"}}"#,
-            "the required field `id` is missing",
-        ),
+        (r#"{"id":1,"part":{"whole":{}}}"#, "part.whole: missing required field `id`"),
+        (r#"{"id":1,"[extended.Scope.nested_extension]":{"name":"x"}}"#, "missing required field `id`"),
     ] {
         refused(message_type, json, problem);
         partial.clear();
         json::parse(message_type, json.as_bytes(), &options, &mut partial).expect(json);
         let error = json::from_wire(message_type, &partial).expect_err(json);
-        assert_eq!(error.to_string(), "the required field extended.Extended.id is missing", "{json}");
+        assert_eq!(error.to_string(), "missing required field extended.Extended.id", "{json}");
         assert_eq!(msgpack::from_wire(message_type, &partial), Err(error));
         let (mut text, options) =
             (Vec::new(), PrintOptions { allow_partial: true, ..PrintOptions::default() });
@@ -276,11 +276,11 @@ fn missing_required_fields_are_errors() {
     assert_eq!(json::from_wire(message_type, pieces).as_deref(), Ok(printed));
     // Inside an Any.
     let any = r#"{"any":{"@type":"x/extended.Extended","name":"x"}}"#;
-    refused(everything(&schema), any, "any: the required field `id` is missing");
+    refused(everything(&schema), any, "any: missing required field `id`");
     partial.clear();
     json::parse(everything(&schema), any.as_bytes(), &options, &mut partial).expect(any);
     let error = json::from_wire(everything(&schema), &partial).expect_err(any).to_string();
-    assert_eq!(error, "the required field extended.Extended.id is missing");
+    assert_eq!(error, "missing required field extended.Extended.id");
 }
 
 /// Each level of an Any is normalised; the levels must not multiply the work.
@@ -453,7 +453,7 @@ fn msgpack_uses_its_native_types() {
     let message_type = everything(&schema);
     let json = br#"{"anInt64":"-5","someBytes":"AQI=","timestamp":"1970-01-01T00:00:01.5Z","innersByInt32":{"7":{}}}"#;
     let wire = json::to_wire(message_type, json).expect("JSON of the type");
-    let msgpack = msgpack::from_wire(message_type, &wire).expect("it has MessagePack");
+    let msgpack = msgpack::from_wire(message_type, &wire).expect("MessagePack form exists");
     let expected = [
         &b"\x84\xa7anInt64\xfb\xa9someBytes\xc4\x02\x01\x02\xa9timestamp\xd7\xff"[..],
         &(500_000_000_u64 << 34 | 1).to_be_bytes(),
@@ -467,11 +467,11 @@ fn msgpack_uses_its_native_types() {
         (b"\x81\xa7anInt32\xa1x", "anInt32: `x` is not a whole number"),
         (b"\x81\xa7anInt32\xcb\x3f\xf8\0\0\0\0\0\0", "anInt32: 1.5 is not a whole number"),
         (b"\x81\xa7aString\xa2\xff\xff", "a string is not UTF-8"),
-        (b"\x81\xa7aString\xdb\xff\xff\xff\xff", "the bytes end inside a value"),
+        (b"\x81\xa7aString\xdb\xff\xff\xff\xff", "unexpected end inside a value"),
         (b"\x81\xa7strings\xdd\xff\xff\xff\xff", "found the end of the bytes"),
-        (b"\x80\x80", "more bytes behind the message"),
-        (b"\xc1", "0xc1 begins no value"),
-        (b"\x81\xa9timestamp\xd4\x01\x00", "this is no timestamp"),
+        (b"\x80\x80", "trailing bytes after the message"),
+        (b"\xc1", "invalid byte 0xc1"),
+        (b"\x81\xa9timestamp\xd4\x01\x00", "timestamp outside"),
         (b"\x81\xa5value\xcb\x7f\xf8\0\0\0\0\0\0", "value: a google.protobuf.Value cannot hold NaN"),
         (b"\x81\xa5value\xca\xff\x80\0\0", "value: a google.protobuf.Value cannot hold -inf"),
         (b"\x81\xa5value\x91\xcb\x7f\xf0\0\0\0\0\0\0", "a google.protobuf.Value cannot hold inf"),

@@ -108,9 +108,9 @@ fn unquoted_values_are_parsed() {
         ("numbers", "2147483648", "2147483648 is out of range"),
         ("colours", "BLUE", "Colour has no value `BLUE`"),
         ("flag", "True", "`True` is neither true nor false"),
-        ("mask", "a__b", "`a__b` is no path of fields"),
-        ("item", "{}", "Item is a message, which has fields and no value"),
-        ("by_name", "{}", "a map has no value as a whole"),
+        ("mask", "a__b", "invalid field path `a__b`"),
+        ("item", "{}", "Item is a message and cannot be set from a single value"),
+        ("by_name", "{}", "a map cannot be set from a single value"),
         ("object", "1", "expected an object, found a number"),
         ("object", "{} 1", "expected the end of the text, found '1'"),
     ] {

@@ -26,7 +26,7 @@ fn schema() -> Schema {
 }
 
 fn message_of(schema: &Schema, kind: Kind) -> MessageType<'_> {
-    schema.message(&format!("Of{}", kind as u8)).expect("it is in the file")
+    schema.message(&format!("Of{}", kind as u8)).expect("declared in the file")
 }
 
 fn number(kind: Kind, word: u64) -> Vec<u8> {

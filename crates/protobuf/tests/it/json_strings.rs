@@ -18,7 +18,7 @@ fn schema() -> Schema {
 }
 
 fn message_of(schema: &Schema, number: u32) -> MessageType<'_> {
-    schema.message(&format!("Of{number}")).expect("it is in the file")
+    schema.message(&format!("Of{number}")).expect("declared in the file")
 }
 
 fn records<T: AsRef<[u8]>>(number: u32, texts: &[T]) -> Vec<u8> {

@@ -340,7 +340,7 @@ fn nesting_depth_is_limited() {
     };
     let deep = |bytes: Vec<u8>| {
         let error = Message::decode(m, bytes).map_err(|error| error.to_string());
-        error.is_err_and(|error| error.contains("messages lie in each other deeper than allowed"))
+        error.is_err_and(|error| error.contains("messages are nested deeper than allowed"))
     };
     assert!(!deep(nested(100)) && deep(nested(101)));
     let groups = |start: &[u8], end: &[u8], depth| [start.repeat(depth), end.repeat(depth)].concat();

@@ -33,8 +33,8 @@ pub(crate) fn compare(file: &str, full_name: &str, messages: u64, check: impl Fn
     let set = sources::compile(&[file], read).expect("the file compiles");
     let schema = Schema::from_descriptor_set(&set).expect("a schema");
     let pool = DescriptorPool::decode(&*set).expect("a pool");
-    let ours = schema.message(full_name).expect("it is in the file");
-    let theirs = &pool.get_message_by_name(full_name).expect("it is in the file");
+    let ours = schema.message(full_name).expect("declared in the file");
+    let theirs = &pool.get_message_by_name(full_name).expect("declared in the file");
     let mut bytes = 0;
     for seed in 0..messages {
         let mut random = Random(seed);

@@ -194,23 +194,20 @@ fn schema_errors_name_file_and_element() {
     };
     check(
         of(&[field("a", 1).int(5, 11).len(6, ".p.N")]),
-        "f.proto: p.M.a: type .p.N is not in any of the files; is an import missing?",
+        "f.proto: p.M.a: unknown type .p.N; check the imports",
     );
     check(of(&[field("a", 1).int(5, 14).len(6, ".p.M")]), "f.proto: p.M.a: .p.M is not an enum");
-    check(of(&[field("a", 1).int(5, 19)]), "f.proto: p.M.a: field type 19 does not exist");
-    check(of(&[field("a", 1), field("b", 1)]), "f.proto: p.M.b: number 1 is taken by p.M.a");
-    check(
-        of(&[field("a", 1), field("a", 2)]),
-        "f.proto: p.M.a: the name is used twice; the other is in f.proto",
-    );
+    check(of(&[field("a", 1).int(5, 19)]), "f.proto: p.M.a: unknown field type 19");
+    check(of(&[field("a", 1), field("b", 1)]), "f.proto: p.M.b: number 1 is already used by p.M.a");
+    check(of(&[field("a", 1), field("a", 2)]), "f.proto: p.M.a: duplicate name; the other one is in f.proto");
     for number in [0, -1, 19_000, 1 << 29] {
         assert_eq!(fails(of(&[field("a", number)])).problem, Problem::Number(number as i32));
     }
-    check(of(&[field("a", 1).int(9, 0)]), "f.proto: p.M.a: oneof index 0 is out of place");
-    check(of(&[field("a b", 1)]), "f.proto: p.M.a b: \"a b\" is not a name");
+    check(of(&[field("a", 1).int(9, 0)]), "f.proto: p.M.a: invalid oneof index 0");
+    check(of(&[field("a b", 1)]), "f.proto: p.M.a b: invalid name \"a b\"");
     assert_eq!(fails(of(&[field("a", 1).len(7, "1")])).element, "p.M.a");
-    check(file().len(4, message("")), "f.proto: p: \"\" is not a name");
-    check(file().len(5, message("E")), "f.proto: p.E: the enum has no value");
+    check(file().len(4, message("")), "f.proto: p: invalid name \"\"");
+    check(file().len(5, message("E")), "f.proto: p.E: the enum has no values");
     let value = |number| proto().len(1, format!("V{number}")).int(2, number);
     check(
         file().len(5, message("E").len(2, value(1))),
@@ -218,29 +215,26 @@ fn schema_errors_name_file_and_element() {
     );
     check(
         file().len(4, message("E")).len(5, message("E").len(2, value(0))),
-        "f.proto: p.E: the name is used twice; the other is in f.proto",
+        "f.proto: p.E: duplicate name; the other one is in f.proto",
     );
-    check(file().len(4, message("M").len(8, proto().len(1, "o"))), "f.proto: p.M.o: the oneof has no member");
-    check(
-        file().len(7, field("x", 1).len(2, ".p.N")),
-        "f.proto: p.x: type .p.N is not in any of the files; is an import missing?",
-    );
+    check(file().len(4, message("M").len(8, proto().len(1, "o"))), "f.proto: p.M.o: the oneof has no fields");
+    check(file().len(7, field("x", 1).len(2, ".p.N")), "f.proto: p.x: unknown type .p.N; check the imports");
     check(
         file().len(4, message("M")).len(7, field("x", 1).len(2, ".p.M")),
-        "f.proto: p.x: p.M has no extension range with 1",
+        "f.proto: p.x: no extension range of p.M contains 1",
     );
     let method = proto().len(1, "Do").len(2, ".p.M").len(3, ".p.N");
     check(
         file().len(4, message("M")).len(6, message("S").len(2, method)),
-        "f.proto: p.S.Do: type .p.N is not in any of the files; is an import missing?",
+        "f.proto: p.S.Do: unknown type .p.N; check the imports",
     );
     check(
         proto().len(1, "g.proto").len(12, "proto4"),
-        "g.proto: syntax \"proto4\" is not known; there are proto2, proto3 and editions",
+        "g.proto: unknown syntax \"proto4\"; use proto2, proto3 or editions",
     );
     check(
         proto().len(1, "g.proto").len(12, "editions").int(14, 1002),
-        "g.proto: edition later than 2024 (number 1002) is not supported; 2023 and 2024 are",
+        "g.proto: edition later than 2024 (number 1002) is not supported; use 2023 or 2024",
     );
 }
 
@@ -261,9 +255,9 @@ fn json_names_must_not_conflict() {
     let proto2 = || proto().len(1, "f.proto").len(2, "p");
     let editions = || file().len(12, "editions").int(14, 1000);
     for (fields, expected) in [
-        (&default, "f.proto: p.M.fooBar: its default JSON name is \"fooBar\", and so is that of p.M.foo_bar"),
-        (&own, "f.proto: p.M.other: its JSON name is \"fooBar\", and so is that of p.M.foo_bar"),
-        (&hidden, "f.proto: p.M.fooBar: its default JSON name is \"fooBar\", and so is that of p.M.foo_bar"),
+        (&default, "f.proto: p.M.fooBar: its default JSON name \"fooBar\" is also that of p.M.foo_bar"),
+        (&own, "f.proto: p.M.other: its JSON name \"fooBar\" is also that of p.M.foo_bar"),
+        (&hidden, "f.proto: p.M.fooBar: its default JSON name \"fooBar\" is also that of p.M.foo_bar"),
     ] {
         assert_eq!(fails(with(file(), b"", fields)).to_string(), expected);
         assert_eq!(fails(with(editions(), b"", fields)).to_string(), expected);
@@ -280,7 +274,7 @@ fn json_names_must_not_conflict() {
     Schema::from_files([with(file(), b"", &swapped).as_ref()]).expect("names do not conflict");
     // Both names are set explicitly, which is never allowed.
     let said = [renamed("a", 1, "fooBar"), renamed("b", 2, "fooBar")];
-    let expected = "f.proto: p.M.b: its JSON name is \"fooBar\", and so is that of p.M.a";
+    let expected = "f.proto: p.M.b: its JSON name \"fooBar\" is also that of p.M.a";
     assert_eq!(fails(with(file(), b"", &said)).to_string(), expected);
     assert_eq!(fails(with(proto2(), b"", &said)).to_string(), expected);
 }
@@ -305,7 +299,7 @@ fn names_of_values_must_not_conflict() {
     ];
     for (values, value, name, other) in conflicts {
         let expected = format!(
-            "f.proto: p.M.MyEnum: {value} without the enum's name, in PascalCase, is {name:?}, and so is {other}"
+            "f.proto: p.M.MyEnum: {value} and {other} are both {name:?} in PascalCase without the enum's name"
         );
         assert_eq!(fails(with(file(), b"", values)).to_string(), expected);
         assert_eq!(fails(with(editions(), b"", values)).to_string(), expected);
@@ -329,7 +323,7 @@ fn names_of_values_must_not_conflict() {
     // The first of two aliases is compared, and the third value is not an alias.
     let values: Values<'_> = &[("A", 0), ("B", 1), ("MY_ENUM_B", 1), ("b", 2)];
     let error = fails(with(file(), allow_alias.as_ref(), values)).to_string();
-    assert!(error.ends_with("b without the enum's name, in PascalCase, is \"B\", and so is B"), "{error}");
+    assert!(error.ends_with("b and B are both \"B\" in PascalCase without the enum's name"), "{error}");
 }
 
 #[test]

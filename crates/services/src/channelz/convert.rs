@@ -111,7 +111,7 @@ fn state(lane: &LaneDetails) -> State {
 /// Returns the best state of all lanes. Closing lanes do not count.
 fn best_state(lanes: &[LaneDetails]) -> State {
     const BEST_FIRST: [State; 4] = [State::Ready, State::Connecting, State::Idle, State::TransientFailure];
-    let has = |wanted: &State| lanes.iter().any(|lane| state(lane) == *wanted);
+    let has = |expected: &State| lanes.iter().any(|lane| state(lane) == *expected);
     BEST_FIRST.into_iter().find(has).unwrap_or(State::Unknown)
 }
 

@@ -123,12 +123,12 @@ fn server(id: i64) -> Result<ServerSnapshot, Status> {
     server.ok_or_else(|| not_found("server", id))
 }
 
-fn matches_id(id: u64, wanted: i64) -> bool {
-    u64::try_from(wanted) == Ok(id)
+fn matches_id(id: u64, requested_id: i64) -> bool {
+    u64::try_from(requested_id) == Ok(id)
 }
 
-fn not_found(what: &str, id: i64) -> Status {
-    Status::not_found(format!("there is no {what} {id}"))
+fn not_found(kind: &str, id: i64) -> Status {
+    Status::not_found(format!("unknown {kind} {id}"))
 }
 
 /// A page of a list.
@@ -142,13 +142,13 @@ impl Page {
     fn new(start_name: &str, start: i64, max_results: i64) -> Result<Self, Status> {
         let positive = |name: &str, value: i64| {
             let negative =
-                |_| Status::invalid_argument(format!("{name} is {value}; it must not be negative"));
+                |_| Status::invalid_argument(format!("invalid {name} {value}; it must not be negative"));
             u64::try_from(value).map_err(negative)
         };
         let start = positive(start_name, start)?;
         let len_max = match positive("max_results", max_results)? {
             0 => PAGE_LEN_MAX,
-            wanted => usize::try_from(wanted).unwrap_or(PAGE_LEN_MAX).min(PAGE_LEN_MAX),
+            requested_id => usize::try_from(requested_id).unwrap_or(PAGE_LEN_MAX).min(PAGE_LEN_MAX),
         };
         Ok(Self { start, len_max })
     }

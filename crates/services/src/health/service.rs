@@ -59,7 +59,7 @@ impl Health for ServerStatuses {
         if known.len() > LISTED_MAX {
             let count = known.len();
             return Err(Status::resource_exhausted(format!(
-                "{count} services have a status, and at most {LISTED_MAX} can be listed"
+                "{count} services have a status, but at most {LISTED_MAX} can be listed"
             )));
         }
         let statuses: HashMap<_, _> = known

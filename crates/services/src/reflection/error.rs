@@ -8,7 +8,7 @@ use thalweg::prost::DecodeError;
 #[non_exhaustive]
 pub enum DescriptorError {
     /// The bytes are not a valid set.
-    #[error("descriptor set {set} is no encoded google.protobuf.FileDescriptorSet: {source}")]
+    #[error("descriptor set {set} is not a valid google.protobuf.FileDescriptorSet: {source}")]
     Set {
         /// Number of the set.
         set: usize,
@@ -16,7 +16,9 @@ pub enum DescriptorError {
         source: DecodeError,
     },
     /// A file in a set is invalid.
-    #[error("file {file} of descriptor set {set} is no google.protobuf.FileDescriptorProto: {source}")]
+    #[error(
+        "file {file} of descriptor set {set} is not a valid google.protobuf.FileDescriptorProto: {source}"
+    )]
     File {
         /// Number of the set.
         set: usize,
@@ -35,8 +37,8 @@ pub enum DescriptorError {
     },
     /// An import is missing, without which clients cannot use the file.
     #[error(
-        "{file} imports {import}, which is in no descriptor set: write the set with its imports (thalweg-build does; \
-         protoc does with --include_imports)"
+        "{file} imports {import}, which is in no descriptor set; include imports in the set (thalweg-build always \
+         does; use --include_imports with protoc)"
     )]
     MissingImport {
         /// The importing file.

@@ -40,7 +40,7 @@ impl Responses {
     fn respond(&mut self, request: ServerReflectionRequest) -> ServerReflectionResponse {
         let message = match &request.message_request {
             Some(requested) => self.find(requested).unwrap_or_else(|why| error(Code::NotFound, why)),
-            None => error(Code::InvalidArgument, "the request asks for nothing".to_owned()),
+            None => error(Code::InvalidArgument, "the request is empty".to_owned()),
         };
         ServerReflectionResponse {
             valid_host: request.host.clone(),
@@ -60,14 +60,14 @@ impl Responses {
             }
             MessageRequest::AllExtensionNumbersOfType(name) => {
                 let numbers = descriptors.extension_numbers(name);
-                let extension_number = numbers.ok_or_else(|| format!("no message {name} is known"))?;
+                let extension_number = numbers.ok_or_else(|| format!("unknown message {name}"))?;
                 return Ok(MessageResponse::AllExtensionNumbersResponse(ExtensionNumberResponse {
                     base_type_name: name.clone(),
                     extension_number,
                 }));
             }
             MessageRequest::FileByFilename(name) => {
-                descriptors.file(name).ok_or_else(|| format!("no file {name} is known"))?
+                descriptors.file(name).ok_or_else(|| format!("unknown file {name}"))?
             }
             MessageRequest::FileContainingSymbol(symbol) => {
                 descriptors.declaring(symbol).ok_or_else(|| self.unknown_symbol(symbol))?
@@ -76,7 +76,7 @@ impl Responses {
                 let (message, number) = (&extension.containing_type, extension.extension_number);
                 descriptors
                     .extending(message, number)
-                    .ok_or_else(|| format!("no extension {number} of {message} is known"))?
+                    .ok_or_else(|| format!("unknown extension {number} of {message}"))?
             }
         };
         let file_descriptor_proto = descriptors.with_imports(file, &mut self.sent_files);
@@ -86,10 +86,10 @@ impl Responses {
     fn unknown_symbol(&self, symbol: &str) -> String {
         if self.data.server.has_service(symbol) {
             format!(
-                "the server has {symbol}, but no descriptor of it: its reflection was not given the descriptor set"
+                "the server has no descriptor of {symbol}; add its descriptor set to the reflection service"
             )
         } else {
-            format!("no symbol {symbol} is known")
+            format!("unknown symbol {symbol}")
         }
     }
 }

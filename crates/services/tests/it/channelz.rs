@@ -55,7 +55,7 @@ impl ChannelzQueries {
         let server_id = id_of(&server);
         let request = pb::GetServerSocketsRequest { server_id, ..Default::default() };
         let one = soon(self.client.get_server(pb::GetServerRequest { server_id })).await.expect("a server");
-        assert_eq!(id_of(&one.into_inner().server.expect("it is there")), server_id);
+        assert_eq!(id_of(&one.into_inner().server.expect("present")), server_id);
         let page = soon(self.client.get_server_sockets(request)).await.expect("a page").into_inner();
         assert!(page.end);
         let mut sockets = Vec::new();
@@ -67,7 +67,7 @@ impl ChannelzQueries {
 
     async fn socket(&self, socket_id: i64) -> pb::Socket {
         let request = self.client.get_socket(pb::GetSocketRequest { socket_id, summary: false });
-        soon(request).await.expect("a socket").into_inner().socket.expect("it is there")
+        soon(request).await.expect("a socket").into_inner().socket.expect("present")
     }
 
     async fn channel(&self) -> Option<pb::Channel> {
@@ -109,9 +109,9 @@ async fn subject() -> (Running, Channel) {
 }
 
 /// Polls until the condition holds, because the other end is notified a moment later.
-async fn wait_until(what: &str, holds: impl AsyncFn() -> bool) {
+async fn wait_until(what: &str, is_reached: impl AsyncFn() -> bool) {
     let waiting = async {
-        while !holds().await {
+        while !is_reached().await {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     };
@@ -143,14 +143,14 @@ async fn calls_are_counted_by_outcome_on_client_and_server() {
         calls_of_server(&queries.server().await.expect("it runs")) == expected
     })
     .await;
-    let shown = queries.channel().await.expect("it is open");
+    let shown = queries.channel().await.expect("the stream is open");
     let data = shown.data.as_ref();
     assert_eq!(calls(data), expected);
     assert_eq!(data.expect("data").state.expect("one").state(), State::Ready);
 
     let subchannel_id = shown.subchannel_ref[0].subchannel_id;
     let subchannel = queries.client.get_subchannel(pb::GetSubchannelRequest { subchannel_id }).await;
-    let subchannel = subchannel.expect("a lane").into_inner().subchannel.expect("it is there");
+    let subchannel = subchannel.expect("a lane").into_inner().subchannel.expect("present");
     assert_eq!(calls(subchannel.data.as_ref()), expected);
 
     // A stream that ends with a status counts as succeeded.
@@ -205,11 +205,11 @@ async fn sockets_have_local_and_remote_addresses() {
         let Some(Address::TcpipAddress(remote)) = of(socket.remote) else { panic!("TCP") };
         assert!(remote.ip_address == [127, 0, 0, 1] && remote.port != port);
     }
-    let shown = queries.channel().await.expect("it is open");
+    let shown = queries.channel().await.expect("the stream is open");
     let subchannel_id = shown.subchannel_ref[0].subchannel_id;
     let subchannel = queries.client.get_subchannel(pb::GetSubchannelRequest { subchannel_id }).await;
     let socket =
-        subchannel.expect("a lane").into_inner().subchannel.expect("it is there").socket_ref[0].socket_id;
+        subchannel.expect("a lane").into_inner().subchannel.expect("present").socket_ref[0].socket_id;
     assert_eq!(of(queries.socket(socket).await.remote), listening);
 }
 
@@ -225,21 +225,21 @@ async fn unknown_ids_return_not_found() {
     for id in [0, -1, i64::MAX] {
         let request = pb::GetServerSocketsRequest { server_id: id, ..Default::default() };
         let sockets = client.get_server_sockets(request).await.err();
-        check(sockets, Code::NotFound, &format!("there is no server {id}"));
+        check(sockets, Code::NotFound, &format!("unknown server {id}"));
         let server = client.get_server(pb::GetServerRequest { server_id: id }).await.err();
-        check(server, Code::NotFound, &format!("there is no server {id}"));
+        check(server, Code::NotFound, &format!("unknown server {id}"));
         let channel = client.get_channel(pb::GetChannelRequest { channel_id: id }).await.err();
-        check(channel, Code::NotFound, &format!("there is no channel {id}"));
+        check(channel, Code::NotFound, &format!("unknown channel {id}"));
         let lane = client.get_subchannel(pb::GetSubchannelRequest { subchannel_id: id }).await.err();
-        check(lane, Code::NotFound, &format!("there is no subchannel {id}"));
+        check(lane, Code::NotFound, &format!("unknown subchannel {id}"));
         let socket = client.get_socket(pb::GetSocketRequest { socket_id: id, summary: true }).await.err();
-        check(socket, Code::NotFound, &format!("there is no socket {id}"));
+        check(socket, Code::NotFound, &format!("unknown socket {id}"));
     }
     let negative = pb::GetServersRequest { start_server_id: -1, max_results: 0 };
-    let message = "start_server_id is -1; it must not be negative";
+    let message = "invalid start_server_id -1; it must not be negative";
     check(client.get_servers(negative).await.err(), Code::InvalidArgument, message);
     let negative = pb::GetTopChannelsRequest { start_channel_id: 0, max_results: -5 };
-    let message = "max_results is -5; it must not be negative";
+    let message = "invalid max_results -5; it must not be negative";
     check(client.get_top_channels(negative).await.err(), Code::InvalidArgument, message);
     let past_the_end = pb::GetServersRequest { start_server_id: i64::MAX, max_results: 0 };
     let page = client.get_servers(past_the_end).await.expect("a page").into_inner();

@@ -61,7 +61,7 @@ impl ReflectionStream {
     /// Sends a request. Returns the response as file names, numbers, service names or an error.
     async fn send(&mut self, request: Option<MessageRequest>) -> Response {
         let request = ServerReflectionRequest { host: "a host".to_owned(), message_request: request };
-        self.requests.send(request.clone()).expect("it is open");
+        self.requests.send(request.clone()).expect("the stream is open");
         let response = soon(self.responses.message()).await.expect("no error").expect("a response");
         assert_eq!((response.valid_host, response.original_request), ("a host".to_owned(), Some(request)));
         match response.message_response.expect("a message") {
@@ -171,7 +171,7 @@ async fn symbol_returns_the_declaring_file() {
     ]);
     cases.extend(
         ["shop.v1", "shop.v1.Order.State.PLACED", "shop.v1.Size.SMALL", ".shop.v1.Order", ""]
-            .map(|name| (symbol(name), error(Code::NotFound, &format!("no symbol {name} is known")))),
+            .map(|name| (symbol(name), error(Code::NotFound, &format!("unknown symbol {name}")))),
     );
     check(Reflection::builder().descriptors(shop()), &cases).await;
 }
@@ -185,7 +185,7 @@ async fn file_by_filename_returns_the_file_and_unsent_imports() {
             (named(MONEY), files(&[MONEY])),
             (named(ORDERS), files(&[ORDERS, DESCRIPTOR, TIMESTAMP])),
             (named(ORDERS), files(&[ORDERS])),
-            (named("orders.proto"), error(Code::NotFound, "no file orders.proto is known")),
+            (named("orders.proto"), error(Code::NotFound, "unknown file orders.proto")),
             // The stream continues after errors.
             (named(TIMESTAMP), files(&[TIMESTAMP])),
         ],
@@ -205,14 +205,14 @@ async fn extensions_are_found_by_the_extended_message() {
                 expected("google.protobuf.MessageOptions", &[50001]),
             ),
             (numbers_of("shop.v1.Receipt"), expected("shop.v1.Receipt", &[])),
-            (numbers_of("shop.v1.Bill"), error(Code::NotFound, "no message shop.v1.Bill is known")),
-            (numbers_of("shop.v1.Orders"), error(Code::NotFound, "no message shop.v1.Orders is known")),
+            (numbers_of("shop.v1.Bill"), error(Code::NotFound, "unknown message shop.v1.Bill")),
+            (numbers_of("shop.v1.Orders"), error(Code::NotFound, "unknown message shop.v1.Orders")),
             (extension("shop.v1.Order", 101), files(&[ORDERS, DESCRIPTOR, TIMESTAMP, MONEY])),
             (
                 extension("shop.v1.Order", 102),
-                error(Code::NotFound, "no extension 102 of shop.v1.Order is known"),
+                error(Code::NotFound, "unknown extension 102 of shop.v1.Order"),
             ),
-            (extension("a.B", 1), error(Code::NotFound, "no extension 1 of a.B is known")),
+            (extension("a.B", 1), error(Code::NotFound, "unknown extension 1 of a.B")),
         ],
     )
     .await;
@@ -238,7 +238,7 @@ async fn empty_request_returns_invalid_argument() {
     let reflection = Reflection::builder().build().expect("no descriptors");
     let server = Running::start(|server| server.add_service(reflection)).await;
     let response = ReflectionStream::open(&server, &V1).await.send(None).await;
-    assert_eq!(response, error(Code::InvalidArgument, "the request asks for nothing"));
+    assert_eq!(response, error(Code::InvalidArgument, "the request is empty"));
 }
 
 #[tokio::test]
@@ -266,7 +266,7 @@ async fn custom_options_are_preserved() {
     let mut stream = ReflectionStream::open(&server, &V1).await;
     let request =
         ServerReflectionRequest { host: String::new(), message_request: Some(symbol("shop.v1.Order")) };
-    stream.requests.send(request).expect("it is open");
+    stream.requests.send(request).expect("the stream is open");
     let response = soon(stream.responses.message()).await.expect("no error").expect("a response");
     let Some(MessageResponse::FileDescriptorResponse(files)) = response.message_response else {
         panic!("{response:?}")
@@ -301,9 +301,12 @@ fn invalid_descriptors_are_rejected() {
         };
         FileDescriptorSet { file: names_and_imports.iter().map(file).collect() }.encode_to_vec()
     };
-    check(&[vec![0xff]], "descriptor set 1 is no encoded google.protobuf.FileDescriptorSet: ");
+    check(&[vec![0xff]], "descriptor set 1 is not a valid google.protobuf.FileDescriptorSet: ");
     let not_a_file = vec![0x0a, 0x01, 0xff];
-    check(&[set(&[]), not_a_file], "file 1 of descriptor set 2 is no google.protobuf.FileDescriptorProto: ");
+    check(
+        &[set(&[]), not_a_file],
+        "file 1 of descriptor set 2 is not a valid google.protobuf.FileDescriptorProto: ",
+    );
     check(&[set(&[("a.proto", &[]), ("", &[])])], "file 2 of descriptor set 1 has no name");
     check(&[set(&[("a.proto", &["b.proto"])])], "a.proto imports b.proto, which is in no descriptor set: ");
     // Another set may have the import, in any order.

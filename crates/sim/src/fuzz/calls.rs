@@ -94,7 +94,7 @@ async fn run_client(input: &[u8], random: Random) -> Features {
     let (near, far) = duplex(PIPE);
     let end = Mutex::new(Some(near));
     let builder = Channel::builder("memory:1").lanes(1).connector(move || {
-        let end = end.lock().expect("nobody panics with it").take();
+        let end = end.lock().expect("the lock is not poisoned").take();
         let end = end.ok_or_else(|| std::io::ErrorKind::ConnectionRefused.into());
         async move { end }
     });

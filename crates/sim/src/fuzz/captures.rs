@@ -109,13 +109,15 @@ fn conversation() -> Vec<(usize, Vec<u8>)> {
                 ("te", "trailers"),
             ]);
             let stream = ends[0].open(Tag(0), block(&fields), false).expect("a stream is free");
-            ends[0].send_data(stream, [message.clone()], true).expect("it is open");
+            ends[0].send_data(stream, [message.clone()], true).expect("the stream is open");
         }
         let mut requests = Vec::new();
         for from in [0, 1] {
             let bytes = output(&mut ends[from]);
             let mut input = bytes.as_slice();
-            while let Some(event) = ends[1 - from].poll_event(&mut input, now).expect("it keeps the rules") {
+            while let Some(event) =
+                ends[1 - from].poll_event(&mut input, now).expect("the peer follows the protocol")
+            {
                 if let (0, Event::Data { stream, .. } | Event::CompleteMessage { stream, .. }) = (from, event)
                 {
                     requests.push(stream);
@@ -125,11 +127,11 @@ fn conversation() -> Vec<(usize, Vec<u8>)> {
         }
         for stream in requests {
             let headers = fields(&[(":status", "200"), ("content-type", "application/grpc")]);
-            ends[1].send_headers(stream, block(&headers), false).expect("it is open");
-            ends[1].send_data(stream, [message.clone()], false).expect("it is open");
+            ends[1].send_headers(stream, block(&headers), false).expect("the stream is open");
+            ends[1].send_data(stream, [message.clone()], false).expect("the stream is open");
             let status = if round == 0 { "0" } else { "5" };
             let trailers = fields(&[("grpc-status", status), ("grpc-message", "no%20way")]);
-            ends[1].send_headers(stream, block(&trailers), true).expect("it is open");
+            ends[1].send_headers(stream, block(&trailers), true).expect("the stream is open");
         }
     }
     sent

@@ -41,7 +41,7 @@ fn message_type() -> MessageType<'static> {
         let set = sources::compile(&["m.proto"], |name| (name == "m.proto").then(|| SOURCE.to_owned()));
         Schema::from_descriptor_set(&set.expect("the source is right")).expect("the descriptors are right")
     });
-    schema.message("M").expect("it is declared above")
+    schema.message("M").expect("declared above")
 }
 
 pub(super) fn target(data: &[u8]) -> Features {

@@ -40,10 +40,10 @@ pub(super) fn target(data: &[u8]) -> Features {
     let uncut = Reaction::run(from_server, &[input], None);
     let pieces = cut(&mut random, input);
     let cut = Reaction::run(from_server, &pieces, None);
-    assert_eq!(uncut.outcome, cut.outcome, "another outcome when the bytes come in pieces");
+    assert_eq!(uncut.outcome, cut.outcome, "different outcome when the bytes arrive in pieces");
     let differs = uncut.events.iter().zip(&cut.events).position(|(uncut, cut)| uncut != cut);
     let same = differs.is_none() && uncut.events.len() == cut.events.len();
-    assert!(same, "other events when the bytes come in pieces, from {differs:?} on");
+    assert!(same, "different events when the bytes arrive in pieces, from {differs:?} on");
     Reaction::run(from_server, &pieces, Some(random)).features()
 }
 
@@ -250,7 +250,7 @@ fn assert_frames(mut sent: &[u8]) {
     sent = sent.strip_prefix(&PREFACE[..]).unwrap_or(sent);
     while let Some((header, rest)) = sent.split_first_chunk::<FRAME_HEADER_LEN>() {
         let len = FrameHeader::parse(header).len as usize;
-        sent = rest.get(len..).expect("what is sent ends within a frame");
+        sent = rest.get(len..).expect("output ends within a frame");
     }
-    assert!(sent.is_empty(), "what is sent ends within a frame's head");
+    assert!(sent.is_empty(), "output ends within a frame header");
 }

@@ -12,7 +12,7 @@ pub(super) fn text_format_corpus() -> Vec<Vec<u8>> {
     let printed = |(kind, json): (u8, &str)| {
         let message_type = transcode::message_type(kind);
         let wire = json::to_wire(message_type, json.as_bytes()).expect("JSON of the type");
-        let text = text_format::from_wire(message_type, &wire).expect("it has text");
+        let text = text_format::from_wire(message_type, &wire).expect("text form exists");
         [&[kind][..], text.as_bytes()].concat()
     };
     let written = "a_double: -1.5e3; an_int32: 0x1f, inner < inner { } > strings: ['a\\n\\x41' \"b\"] # comment\n\

@@ -48,7 +48,7 @@ pub(super) fn jsons() -> impl Iterator<Item = (u8, &'static str)> {
 
 /// The type selected by the lowest bit of an input's first byte.
 pub(super) fn message_type(selector: u8) -> MessageType<'static> {
-    schema().message(TYPES[usize::from(selector & 1)]).expect("it is in the schema")
+    schema().message(TYPES[usize::from(selector & 1)]).expect("in the schema")
 }
 
 /// The MessagePack inputs of [`corpus`].
@@ -68,7 +68,7 @@ pub(super) fn corpus() -> Vec<Vec<u8>> {
     for (kind, json) in jsons() {
         let message_type = message_type(kind);
         let wire = json::to_wire(message_type, json.as_bytes()).expect("JSON of the type");
-        let msgpack = msgpack::from_wire(message_type, &wire).expect("it has MessagePack");
+        let msgpack = msgpack::from_wire(message_type, &wire).expect("MessagePack form exists");
         let formats = [wire, json.as_bytes().to_vec(), msgpack];
         corpus.extend((0..).zip(formats).map(|(format, bytes)| [&[kind | format << 1][..], &bytes].concat()));
     }
@@ -134,8 +134,8 @@ fn assert_survives(message_type: MessageType<'_>, wire: &[u8], json: &str) {
     assert_eq!(json::from_wire(message_type, &reparsed).as_deref(), Ok(json), "{msgpack:02x?}");
     // Pretty-printed JSON is the same message.
     let (mut pretty, options) = (Vec::new(), PrintOptions { pretty: true, ..PrintOptions::default() });
-    json::print(message_type, wire, &options, &mut pretty).expect("it was printed before");
-    let reparsed = json::to_wire(message_type, &pretty).expect("it is JSON");
+    json::print(message_type, wire, &options, &mut pretty).expect("printed before");
+    let reparsed = json::to_wire(message_type, &pretty).expect("valid JSON");
     assert_eq!(json::from_wire(message_type, &reparsed).as_deref(), Ok(json));
 }
 

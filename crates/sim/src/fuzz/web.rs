@@ -204,7 +204,7 @@ pub(super) fn connect_get(data: &[u8]) -> Features {
         accepts: EncodingSet::ALL,
         metadata: &HeaderMap::new(),
     };
-    let written = call.get(&message).expect("it came in a query");
+    let written = call.get(&message).expect("received in a query");
     assert_eq!(read(written.uri()), Ok((codec, Encoding::Identity, message.clone())));
     Features::from([feature((
         codec,
@@ -311,7 +311,7 @@ fn reader(mode: u8) -> Box<dyn Messages> {
             let accepts = EncodingSet::ALL;
             let started =
                 connect::read_response(StatusCode::OK, &headers, "proto", accepts, MESSAGE_SIZE_MAX);
-            Box::new(started.expect("it is an answer's head").1)
+            Box::new(started.expect("valid response headers").1)
         }
         4 | 5 => Box::new(EnvelopeReader::new(0, encoding, MESSAGE_SIZE_MAX).with_text(mode & 1 == 1)),
         6 => {
@@ -323,7 +323,7 @@ fn reader(mode: u8) -> Box<dyn Messages> {
                 EncodingSet::ALL,
                 MESSAGE_SIZE_MAX,
             );
-            Box::new(started.expect("it is an answer's head").1)
+            Box::new(started.expect("valid response headers").1)
         }
         _ => Box::new(EnvelopeReader::new(2, encoding, MESSAGE_SIZE_MAX)),
     }
@@ -383,7 +383,7 @@ fn assert_envelopes_round_trip(mode: u8, body: &[u8]) {
             }
             Part::End(end) => envelope::put(2, end, &mut written),
         };
-        put.expect("it is short enough");
+        put.expect("short enough");
     }
     assert_eq!(parts(&written), read);
 }
@@ -393,7 +393,7 @@ pub(super) fn envelopes_corpus() -> Vec<Vec<u8>> {
     Encoding::Gzip.compress(&[b'a'; 300], &mut gzip);
     let envelope = |flags: u8, payload: &[u8]| {
         let mut envelope = Vec::new();
-        envelope::put(flags, payload, &mut envelope).expect("it is short");
+        envelope::put(flags, payload, &mut envelope).expect("short enough");
         envelope
     };
     let end = br#"{"error":{"code":"not_found","message":"a",

@@ -118,7 +118,7 @@ fn check_outcome(
     }
     let Outcome::Ended { status, responses } = outcome else {
         let may_drop = plan.responses_max != usize::MAX || plan.drop_after.is_some();
-        return if may_drop { Ok(()) } else { Err("nobody dropped the call") };
+        return if may_drop { Ok(()) } else { Err("unexpected drop of the call") };
     };
     let code = status.as_ref().err().map_or(Code::Ok, Status::code);
     match code {
@@ -146,10 +146,10 @@ fn check_handler_outcome(plan: &CallPlan, code: Code, responses: usize) -> Resul
         Ending::Never => return Err("the handler does not end"),
     };
     if code != expected {
-        return Err("another status than planned");
+        return Err("unexpected status");
     }
     if !count.contains(&responses) {
-        return Err("another number of responses than planned");
+        return Err("unexpected number of responses");
     }
     Ok(())
 }

@@ -56,7 +56,7 @@ pub(super) async fn run(world: &Arc<World>) {
     let ended = timeout(STALLED_AFTER, all).await;
     assert!(ended.is_ok(), "stalled: not all calls have ended; {channel:#?} {:#?}", world.plan);
     for lane in channel.lanes() {
-        assert_eq!(lane.in_flight, 0, "a call is in flight that nobody makes");
+        assert_eq!(lane.in_flight, 0, "unexpected call in flight");
     }
     drop(channel);
     sleep(CLOSED_AFTER).await;
@@ -95,7 +95,7 @@ async fn serve(world: Arc<World>, mut stopped: watch::Receiver<bool>) {
         server.serve_incoming(Incoming(incoming), shutdown).await.expect("a configuration");
         let took = stopped_at.elapsed();
         world.note(Side::Server, "stopped", 0, took.as_millis() as usize);
-        assert!(took <= world.plan.shutdown_grace + STOP_SLACK, "it took {took:?} to stop");
+        assert!(took <= world.plan.shutdown_grace + STOP_SLACK, "stopping took {took:?}");
         sleep(WAKE_SLACK).await;
         world.assert_no_handlers();
         let pause = lock(&world.random).size(2000);

@@ -122,12 +122,12 @@ impl Ledger {
     pub(super) fn receive_headers(&mut self, receiver: Side, stream: u32, fields_hash: u64, end: bool) {
         let record = self.record(stream);
         record.request_received |= receiver == Side::Server;
-        assert_eq!(record.ends[receiver], None, "stream {stream}: a head after its end");
+        assert_eq!(record.ends[receiver], None, "stream {stream}: headers after its end");
         let direction = &mut record.directions[receiver.other()];
         let sent = direction.header_blocks.get(direction.header_blocks_received).copied();
-        let sent = sent.unwrap_or_else(|| panic!("stream {stream}: a head that was not sent"));
-        assert_eq!(sent.hash, fields_hash, "stream {stream}: another head than was sent");
-        assert!(!sent.oversized, "stream {stream}: a head that is larger than it may be");
+        let sent = sent.unwrap_or_else(|| panic!("stream {stream}: headers that were not sent"));
+        assert_eq!(sent.hash, fields_hash, "stream {stream}: headers differ from those sent");
+        assert!(!sent.oversized, "stream {stream}: headers exceed the limit");
         direction.header_blocks_received += 1;
         if end {
             direction.receive_end(stream);
@@ -146,7 +146,7 @@ impl Ledger {
         let expected = pattern::slice_of(body_of(stream, receiver.other()), direction.received, bytes.len());
         assert!(
             expected == bytes,
-            "stream {stream}: other bytes than were sent, from {} on",
+            "stream {stream}: bytes differ from those sent, from {} on",
             direction.received
         );
         direction.received += bytes.len();
@@ -301,7 +301,7 @@ impl Direction {
         assert_eq!(
             self.header_blocks_received,
             self.header_blocks.len(),
-            "stream {stream} ends before its last head"
+            "stream {stream} ends before its last headers"
         );
         self.end_received = true;
     }

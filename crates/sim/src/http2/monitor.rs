@@ -131,7 +131,7 @@ impl Monitor {
         if receiver.enlargement_left > 0 {
             assert_eq!(
                 increment, receiver.enlargement_left,
-                "{side:?} enlarges its window by something else"
+                "{side:?} enlarges its window by a wrong amount"
             );
             receiver.enlargement_left = 0;
             return;
@@ -143,7 +143,7 @@ impl Monitor {
             sender.sent_after_frame.pop_front();
         }
         let exact = sender.sent_after_frame.front() == Some(&returned);
-        assert!(exact, "{side:?} gave {returned} bytes back, which is not what it received");
+        assert!(exact, "{side:?} returned {returned} bytes, not those it received");
     }
 }
 
@@ -162,7 +162,7 @@ impl SenderState {
     fn check_header(&mut self, header: FrameHeader) {
         let FrameHeader { len, kind, flags, stream } = header;
         let stream = stream.get();
-        assert!(len <= self.frame_len_max, "a frame of {len} bytes is larger than the peer takes");
+        assert!(len <= self.frame_len_max, "a frame of {len} bytes exceeds the peer's maximum");
         if let Some(block) = self.block_of {
             assert_eq!((kind, stream), (Kind::Continuation, block), "a header block is interrupted");
         }

@@ -264,7 +264,7 @@ impl Endpoint {
             (":authority", "sim"),
         ]);
         let opened = self.connection.open(Tag(0), Block { fixed: None, extra: &headers }, end_stream);
-        opened.unwrap_or_else(|error| panic!("no stream can be opened: {error}"))
+        opened.unwrap_or_else(|error| panic!("failed to open a stream: {error}"))
     }
 
     /// Responds with status 200 and no body.
@@ -275,7 +275,7 @@ impl Endpoint {
     pub fn respond(&mut self, stream: StreamId) {
         let headers = fields(&[(":status", "200")]);
         let sent = self.connection.send_headers(stream, Block { fixed: None, extra: &headers }, true);
-        sent.unwrap_or_else(|error| panic!("stream {stream} cannot be answered: {error}"));
+        sent.unwrap_or_else(|error| panic!("failed to respond on stream {stream}: {error}"));
     }
 
     /// Processes received bytes. Returns whether that caused events.
@@ -342,7 +342,7 @@ impl Endpoint {
 
 /// An owned [`Event`] with the headers that it announces.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "they are those of the event")]
+#[expect(missing_docs, reason = "the fields of the event")]
 pub enum ReceivedEvent {
     Headers { stream: StreamId, fields: Vec<(String, String)>, end_stream: bool },
     Informational { stream: StreamId, fields: Vec<(String, String)> },

@@ -20,7 +20,7 @@ type BoxError = Box<dyn Error + Send + Sync>;
 /// Default service if the suite names none.
 const SERVICE: &str = "connectrpc.conformance.v1.ConformanceService";
 /// Message type of the responses; those of all methods have the same fields.
-const ANSWER: &str = "connectrpc.conformance.v1.UnaryResponse";
+const UNARY_RESPONSE: &str = "connectrpc.conformance.v1.UnaryResponse";
 /// `STREAM_TYPE_…`.
 const UNARY: i32 = 1;
 const CLIENT_STREAM: i32 = 2;
@@ -31,29 +31,29 @@ const FULL_DUPLEX: i32 = 5;
 pub(crate) async fn make(
     channel: Channel,
     schema: Schema,
-    asked: pb::ClientCompatRequest,
+    test_case: pb::ClientCompatRequest,
 ) -> Result<pb::ClientResponseResult, BoxError> {
-    let call = Call::new(&asked, schema)?;
+    let call = Call::new(&test_case, schema)?;
     let messages: Vec<Raw> =
-        asked.request_messages.iter().map(|message| call.request(message)).collect::<Result<_, _>>()?;
-    let timing = asked.cancel.as_ref().map(|cancel| cancel.timing);
+        test_case.request_messages.iter().map(|message| call.request(message)).collect::<Result<_, _>>()?;
+    let timing = test_case.cancel.as_ref().map(|cancel| cancel.timing);
     // The default is to cancel at once.
     let timing = timing.map(|timing| timing.unwrap_or(CancelTiming::AfterCloseSendMs(0)));
     let stays_open = matches!(timing, Some(CancelTiming::BeforeCloseSend(_)));
-    let delay = Duration::from_millis(asked.request_delay_ms.into());
-    let is_full_duplex = asked.stream_type == FULL_DUPLEX;
-    let is_one = matches!(asked.stream_type, UNARY | SERVER_STREAM);
+    let delay = Duration::from_millis(test_case.request_delay_ms.into());
+    let is_full_duplex = test_case.stream_type == FULL_DUPLEX;
+    let is_one = matches!(test_case.stream_type, UNARY | SERVER_STREAM);
     if is_one && messages.len() != 1 {
         return Err("there must be one request".into());
     }
     let (requests, progress) = Requests::new(messages, delay, is_full_duplex, stays_open);
-    let Progress { unsent, all_sent, turns } = progress;
+    let Progress { unsent, all_sent, permits } = progress;
     let responses_max = match timing {
         Some(CancelTiming::AfterNumResponses(count)) => Some(count as usize),
         _ => None,
     };
 
-    let seen = Arc::clone(&call.seen);
+    let recorded = Arc::clone(&call.recorded);
     let cancelled = async {
         match timing {
             Some(CancelTiming::BeforeCloseSend(_)) => {
@@ -68,12 +68,12 @@ pub(crate) async fn make(
             Some(CancelTiming::AfterNumResponses(_)) | None => std::future::pending().await,
         }
     };
-    let made = call.run(channel, asked.stream_type, requests, turns, responses_max);
+    let made = call.run(channel, test_case.stream_type, requests, permits, responses_max);
     let outcome = tokio::select! {
         outcome = made => outcome,
         () = cancelled => Err(Status::cancelled("the suite has it cancelled")),
     };
-    let mut result = seen.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let mut result = recorded.lock().unwrap_or_else(PoisonError::into_inner).clone();
     if let Err(status) = outcome {
         result.num_unsent_requests = i32::try_from(unsent.load(Ordering::Relaxed)).unwrap_or(i32::MAX);
         result.error = Some(error(&status));
@@ -94,25 +94,25 @@ struct Call {
     /// Schema for JSON; `None` for Protobuf messages.
     json: Option<Schema>,
     delay: Duration,
-    seen: Arc<Mutex<pb::ClientResponseResult>>,
+    recorded: Arc<Mutex<pb::ClientResponseResult>>,
 }
 
 impl Call {
-    fn new(asked: &pb::ClientCompatRequest, schema: Schema) -> Result<Call, BoxError> {
-        let service = asked.service.as_deref().unwrap_or(SERVICE);
-        let name = asked.method.as_deref().ok_or("there is no method")?;
-        let is_json = asked.codec == 2;
+    fn new(test_case: &pb::ClientCompatRequest, schema: Schema) -> Result<Call, BoxError> {
+        let service = test_case.service.as_deref().unwrap_or(SERVICE);
+        let name = test_case.method.as_deref().ok_or("there is no method")?;
+        let is_json = test_case.codec == 2;
         let mut method = Method::from_path(&format!("/{service}/{name}"))?;
         if is_json {
             method = method.with_content_subtype("json");
         }
-        if asked.use_get_http_method {
+        if test_case.use_get_http_method {
             method = method.without_side_effects();
         }
         let mut options = CallOptions::default();
-        options.timeout = asked.timeout_ms.map(|millis| Duration::from_millis(millis.into()));
+        options.timeout = test_case.timeout_ms.map(|millis| Duration::from_millis(millis.into()));
         options.compression_threshold = 0;
-        options.send_compressed = match asked.compression {
+        options.send_compressed = match test_case.compression {
             0 | 1 => None,
             2 => Some(Encoding::Gzip),
             3 => Some(Encoding::Brotli),
@@ -120,11 +120,11 @@ impl Call {
             5 => Some(Encoding::Deflate),
             other => return Err(format!("compression {other} is not there").into()),
         };
-        if asked.message_receive_limit > 0 {
-            options.max_decoding_message_size = asked.message_receive_limit as usize;
+        if test_case.message_receive_limit > 0 {
+            options.max_decoding_message_size = test_case.message_receive_limit as usize;
         }
         let mut metadata = http::HeaderMap::new();
-        for header in &asked.request_headers {
+        for header in &test_case.request_headers {
             for value in &header.value {
                 let name = http::HeaderName::from_bytes(header.name.as_bytes())?;
                 metadata.append(name, http::HeaderValue::from_str(value)?);
@@ -135,8 +135,8 @@ impl Call {
             metadata: MetadataMap::from_headers(metadata),
             options,
             json: is_json.then_some(schema),
-            delay: Duration::from_millis(asked.request_delay_ms.into()),
-            seen: Arc::default(),
+            delay: Duration::from_millis(test_case.request_delay_ms.into()),
+            recorded: Arc::default(),
         })
     }
 
@@ -145,59 +145,60 @@ impl Call {
         channel: Channel,
         stream_type: i32,
         requests: Requests,
-        turns: Option<mpsc::UnboundedSender<()>>,
+        permits: Option<mpsc::UnboundedSender<()>>,
         responses_max: Option<usize>,
     ) -> Result<(), Status> {
         let Call { method, options, .. } = &self;
         match stream_type {
             UNARY => {
                 sleep(self.delay).await;
-                let response = channel.unary(method, self.ask(requests.only()), options).await?;
-                self.note_one(response)
+                let response = channel.unary(method, self.to_request(requests.only()), options).await?;
+                self.record_one(response)
             }
             CLIENT_STREAM => {
-                let response = channel.client_streaming(method, self.ask(requests), options).await?;
-                self.note_one(response)
+                let response = channel.client_streaming(method, self.to_request(requests), options).await?;
+                self.record_one(response)
             }
             SERVER_STREAM => {
                 sleep(self.delay).await;
-                let response = channel.server_streaming(method, self.ask(requests.only()), options).await?;
-                self.note_all(response, None, responses_max).await
+                let response =
+                    channel.server_streaming(method, self.to_request(requests.only()), options).await?;
+                self.record_all(response, None, responses_max).await
             }
             _ => {
-                if let Some(turns) = &turns {
-                    let _ = turns.send(());
+                if let Some(permits) = &permits {
+                    let _ = permits.send(());
                 }
-                let response = channel.bidi_streaming(method, self.ask(requests), options).await?;
-                self.note_all(response, turns, responses_max).await
+                let response = channel.bidi_streaming(method, self.to_request(requests), options).await?;
+                self.record_all(response, permits, responses_max).await
             }
         }
     }
 
-    fn ask<T>(&self, message: T) -> Request<T> {
+    fn to_request<T>(&self, message: T) -> Request<T> {
         let mut request = Request::new(message);
         *request.metadata_mut() = self.metadata.clone();
         request
     }
 
     /// Records a response whose headers and trailers are merged.
-    fn note_one(&self, response: Response<Raw>) -> Result<(), Status> {
+    fn record_one(&self, response: Response<Raw>) -> Result<(), Status> {
         let metadata = headers(response.metadata());
         let payload = self.payload(&response.into_inner())?;
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        seen.response_headers.clone_from(&metadata);
-        seen.response_trailers = metadata;
-        seen.payloads.push(payload);
+        let mut recorded = self.recorded.lock().unwrap_or_else(PoisonError::into_inner);
+        recorded.response_headers.clone_from(&metadata);
+        recorded.response_trailers = metadata;
+        recorded.payloads.push(payload);
         Ok(())
     }
 
-    async fn note_all(
+    async fn record_all(
         &self,
         response: Response<Streaming<Raw>>,
-        mut turns: Option<mpsc::UnboundedSender<()>>,
+        mut permits: Option<mpsc::UnboundedSender<()>>,
         responses_max: Option<usize>,
     ) -> Result<(), Status> {
-        let lock = || self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let lock = || self.recorded.lock().unwrap_or_else(PoisonError::into_inner);
         lock().response_headers = headers(response.metadata());
         let mut responses = response.into_inner();
         let mut count = 0;
@@ -208,7 +209,7 @@ impl Call {
             if responses_max == Some(count) {
                 return Err(Status::cancelled("the suite has it cancelled"));
             }
-            turns = turns.filter(|turns| turns.send(()).is_ok());
+            permits = permits.filter(|permits| permits.send(()).is_ok());
         }
         lock().response_trailers = headers(&responses.trailers().await?.unwrap_or_default());
         Ok(())
@@ -228,12 +229,12 @@ impl Call {
         let from_json;
         let mut wire = &message.0[..];
         if let Some(schema) = &self.json {
-            let message_type = schema.message(ANSWER);
+            let message_type = schema.message(UNARY_RESPONSE);
             let message_type = message_type.ok_or_else(|| Status::internal("there are no descriptors"))?;
             from_json = json::to_wire(message_type, wire).map_err(|error| undecodable(&error))?;
             wire = &from_json;
         }
-        Ok(pb::Answer::decode(wire).map_err(|error| undecodable(&error))?.payload.unwrap_or_default())
+        Ok(pb::UnaryResponse::decode(wire).map_err(|error| undecodable(&error))?.payload.unwrap_or_default())
     }
 }
 

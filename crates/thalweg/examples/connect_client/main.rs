@@ -36,16 +36,16 @@ fn main() -> Result<(), Box<dyn Error>> {
     let channels = Channels::default();
     let permits = Arc::new(Semaphore::new(CALLS_MAX));
     let mut calls = JoinSet::new();
-    while let Some(asked) = read_framed()? {
-        let asked = pb::ClientCompatRequest::decode(&asked[..])?;
+    while let Some(test_case) = read_framed()? {
+        let test_case = pb::ClientCompatRequest::decode(&test_case[..])?;
         let (channels, schema) = (channels.clone(), schema.clone());
         let permit = runtime.block_on(Arc::clone(&permits).acquire_owned())?;
         calls.spawn_on(
             async move {
                 let _permit = permit;
-                let test_name = asked.test_name.clone();
-                let outcome = match channels.get(&asked) {
-                    Ok(channel) => call::make(channel, schema, asked).await,
+                let test_name = test_case.test_name.clone();
+                let outcome = match channels.get(&test_case) {
+                    Ok(channel) => call::make(channel, schema, test_case).await,
                     Err(error) => Err(error),
                 };
                 let outcome = Some(match outcome {
@@ -73,10 +73,10 @@ fn schema(folder: &Path) -> Result<Schema, Box<dyn Error>> {
 
 /// Channels by target and transport; calls with the same settings share one.
 #[derive(Clone, Default)]
-struct Channels(Arc<Mutex<HashMap<Way, Channel>>>);
+struct Channels(Arc<Mutex<HashMap<ChannelKey, Channel>>>);
 
 #[derive(Clone, PartialEq, Eq, Hash)]
-struct Way {
+struct ChannelKey {
     target: String,
     is_http1: bool,
     protocol: Protocol,
@@ -86,31 +86,31 @@ struct Way {
 }
 
 impl Channels {
-    fn get(&self, asked: &pb::ClientCompatRequest) -> Result<Channel, Box<dyn Error + Send + Sync>> {
-        let way = Way {
-            target: format!("{}:{}", asked.host, asked.port),
-            is_http1: asked.http_version == 1,
-            protocol: match asked.protocol {
+    fn get(&self, test_case: &pb::ClientCompatRequest) -> Result<Channel, Box<dyn Error + Send + Sync>> {
+        let channel_key = ChannelKey {
+            target: format!("{}:{}", test_case.host, test_case.port),
+            is_http1: test_case.http_version == 1,
+            protocol: match test_case.protocol {
                 1 => Protocol::Connect,
                 2 => Protocol::Grpc,
                 3 => Protocol::GrpcWeb,
                 other => return Err(format!("protocol {other} is unknown").into()),
             },
-            uses_get: asked.use_get_http_method,
-            authority: asked.server_tls_cert.clone(),
-            identity: asked.client_tls_creds.clone(),
+            uses_get: test_case.use_get_http_method,
+            authority: test_case.server_tls_cert.clone(),
+            identity: test_case.client_tls_creds.clone(),
         };
         let mut channels = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(channel) = channels.get(&way) {
+        if let Some(channel) = channels.get(&channel_key) {
             return Ok(channel.clone());
         }
-        let channel = way.channel()?;
-        channels.insert(way, channel.clone());
+        let channel = channel_key.channel()?;
+        channels.insert(channel_key, channel.clone());
         Ok(channel)
     }
 }
 
-impl Way {
+impl ChannelKey {
     fn channel(&self) -> Result<Channel, Box<dyn Error + Send + Sync>> {
         let mut builder =
             Channel::builder(&self.target).protocol(self.protocol).http1(self.is_http1).get(self.uses_get);

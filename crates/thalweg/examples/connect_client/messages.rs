@@ -151,7 +151,7 @@ pub(crate) struct Status {
 
 /// Common type of the service's responses.
 #[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct Answer {
+pub(crate) struct UnaryResponse {
     /// A `ConformancePayload`.
     #[prost(bytes = "vec", optional, tag = "1")]
     pub(crate) payload: Option<Vec<u8>>,

@@ -14,14 +14,14 @@ use tokio::time::{Sleep, sleep};
 
 /// Requests in order.
 pub(crate) struct Requests {
-    left: VecDeque<Raw>,
+    remaining: VecDeque<Raw>,
     /// Number of requests left, shared with `Progress`.
     unsent: Arc<AtomicUsize>,
     delay: Duration,
     sleep: Option<Pin<Box<Sleep>>>,
-    /// In full duplex, a turn is needed for each request and for the end.
-    turns: Option<mpsc::UnboundedReceiver<()>>,
-    has_turn: bool,
+    /// In full duplex, a permit is needed for each request and for the end.
+    permits: Option<mpsc::UnboundedReceiver<()>>,
+    has_permit: bool,
     /// The call is to be cancelled instead of ending its requests.
     stays_open: bool,
     /// Notified when all requests are sent.
@@ -33,31 +33,31 @@ pub(crate) struct Progress {
     pub(crate) unsent: Arc<AtomicUsize>,
     pub(crate) all_sent: oneshot::Receiver<()>,
     /// In full duplex, lets the next request go.
-    pub(crate) turns: Option<mpsc::UnboundedSender<()>>,
+    pub(crate) permits: Option<mpsc::UnboundedSender<()>>,
 }
 
 impl Requests {
     pub(crate) fn new(
-        left: Vec<Raw>,
+        remaining: Vec<Raw>,
         delay: Duration,
         is_full_duplex: bool,
         stays_open: bool,
     ) -> (Requests, Progress) {
         let (all_sent, is_all_sent) = oneshot::channel();
-        let (turn, turns) = mpsc::unbounded_channel();
-        let unsent = Arc::new(AtomicUsize::new(left.len()));
+        let (permit_sender, permits) = mpsc::unbounded_channel();
+        let unsent = Arc::new(AtomicUsize::new(remaining.len()));
         let progress = Progress {
             unsent: Arc::clone(&unsent),
             all_sent: is_all_sent,
-            turns: is_full_duplex.then_some(turn),
+            permits: is_full_duplex.then_some(permit_sender),
         };
         let requests = Requests {
-            left: left.into(),
+            remaining: remaining.into(),
             unsent,
             delay,
             sleep: None,
-            turns: is_full_duplex.then_some(turns),
-            has_turn: false,
+            permits: is_full_duplex.then_some(permits),
+            has_permit: false,
             stays_open,
             all_sent: Some(all_sent),
         };
@@ -67,7 +67,7 @@ impl Requests {
     /// Returns the request of a call with exactly one.
     pub(crate) fn only(mut self) -> Raw {
         self.unsent.store(0, Ordering::Relaxed);
-        self.left.pop_front().unwrap_or(Raw(Bytes::new()))
+        self.remaining.pop_front().unwrap_or(Raw(Bytes::new()))
     }
 }
 
@@ -76,14 +76,14 @@ impl Stream for Requests {
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Raw>> {
         let this = self.get_mut();
-        if let Some(turns) = &mut this.turns
-            && !this.has_turn
+        if let Some(permits) = &mut this.permits
+            && !this.has_permit
         {
-            // Once the sender of turns is dropped, the remaining requests need none.
-            ready!(turns.poll_recv(cx));
-            this.has_turn = true;
+            // Once the sender of permits is dropped, the remaining requests need none.
+            ready!(permits.poll_recv(cx));
+            this.has_permit = true;
         }
-        if this.left.is_empty() {
+        if this.remaining.is_empty() {
             if let Some(all_sent) = this.all_sent.take() {
                 let _ = all_sent.send(());
             }
@@ -94,9 +94,9 @@ impl Stream for Requests {
             ready!(this.sleep.get_or_insert_with(|| Box::pin(sleep(delay))).as_mut().poll(cx));
             this.sleep = None;
         }
-        this.has_turn = false;
-        let next = this.left.pop_front();
-        this.unsent.store(this.left.len(), Ordering::Relaxed);
+        this.has_permit = false;
+        let next = this.remaining.pop_front();
+        this.unsent.store(this.remaining.len(), Ordering::Relaxed);
         Poll::Ready(next)
     }
 }

@@ -39,36 +39,36 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let encoding = match std::env::args().nth(2) {
         Some(name) => {
             let named = Encoding::ALL.iter().find(|encoding| encoding.name() == name);
-            *named.ok_or_else(|| format!("there is no encoding {name}"))?
+            *named.ok_or_else(|| format!("unknown encoding {name}"))?
         }
         None => Encoding::Gzip,
     };
-    let asked = pb::ServerCompatRequest::decode(&read_framed()?[..])?;
+    let setup = pb::ServerCompatRequest::decode(&read_framed()?[..])?;
 
     let mut options = ServiceOptions::default();
     options.send_compressed = Some(encoding);
     options.compression_threshold = 0;
-    if asked.message_receive_limit > 0 {
-        options.max_decoding_message_size = asked.message_receive_limit as usize;
+    if setup.message_receive_limit > 0 {
+        options.max_decoding_message_size = setup.message_receive_limit as usize;
     }
     let web = Web::new().descriptors(descriptors);
     let mut server = Server::builder().add_service(Conformance(options)).web(web);
-    let mut told = pb::ServerCompatResponse { host: "127.0.0.1".to_owned(), ..Default::default() };
-    if asked.use_tls {
-        let creds = asked.server_creds.ok_or("the suite has not sent a certificate")?;
+    let mut ready = pb::ServerCompatResponse { host: "127.0.0.1".to_owned(), ..Default::default() };
+    if setup.use_tls {
+        let creds = setup.server_creds.ok_or("the suite has not sent a certificate")?;
         let mut tls = ServerTlsConfig::new().identity(Identity::from_pem(&creds.cert, &creds.key));
-        if !asked.client_tls_cert.is_empty() {
-            tls = tls.client_ca_root(Certificate::from_pem(&asked.client_tls_cert));
+        if !setup.client_tls_cert.is_empty() {
+            tls = tls.client_ca_root(Certificate::from_pem(&setup.client_tls_cert));
         }
         server = server.tls(tls);
-        told.pem_cert = creds.cert;
+        ready.pem_cert = creds.cert;
     }
     let bound = server.bind("127.0.0.1:0".parse::<SocketAddr>()?).await?;
     let [ListenAddress::Tcp(address)] = bound.local_addresses() else {
         return Err("the server has no port".into());
     };
-    told.port = address.parse::<SocketAddr>()?.port().into();
-    write_framed(&told.encode_to_vec())?;
+    ready.port = address.parse::<SocketAddr>()?.port().into();
+    write_framed(&ready.encode_to_vec())?;
     Ok(bound.serve().await?)
 }
 
@@ -120,7 +120,7 @@ impl Conformance {
         let mut info = info(&request);
         let request = request.into_inner();
         info.requests.push(any("UnaryRequest", &request));
-        answer_one(request.response_definition, info).await
+        unary_response(request.response_definition, info).await
     }
 
     async fn idempotent_unary(
@@ -130,7 +130,7 @@ impl Conformance {
         let mut info = info(&request);
         let request = request.into_inner();
         info.requests.push(any("IdempotentUnaryRequest", &request));
-        answer_one(request.response_definition, info).await
+        unary_response(request.response_definition, info).await
     }
 
     #[expect(clippy::unused_async, reason = "as methods are")]
@@ -151,24 +151,24 @@ impl Conformance {
                 definition = request.response_definition;
             }
         }
-        answer_one(definition, info).await
+        unary_response(definition, info).await
     }
 
     #[expect(clippy::unused_async, reason = "as methods are")]
     async fn server_stream(
         self: Arc<Self>,
         request: Request<pb::ServerStreamRequest>,
-    ) -> Result<Response<Answers>, Status> {
+    ) -> Result<Response<ResponseStream>, Status> {
         let mut info = info(&request);
         let request = request.into_inner();
         info.requests.push(any("ServerStreamRequest", &request));
-        Ok(answer_many(request.response_definition.unwrap_or_default(), info, None))
+        Ok(stream_response(request.response_definition.unwrap_or_default(), info, None))
     }
 
     async fn bidi_stream(
         self: Arc<Self>,
         request: Request<Streaming<pb::BidiStreamRequest>>,
-    ) -> Result<Response<Answers>, Status> {
+    ) -> Result<Response<ResponseStream>, Status> {
         let mut info = info(&request);
         let mut requests = request.into_inner();
         let mut definition = pb::StreamResponseDefinition::default();
@@ -179,10 +179,10 @@ impl Conformance {
             }
             definition = request.response_definition.unwrap_or_default();
             if request.full_duplex {
-                return Ok(answer_many(definition, info, Some(requests)));
+                return Ok(stream_response(definition, info, Some(requests)));
             }
         }
-        Ok(answer_many(definition, info, None))
+        Ok(stream_response(definition, info, None))
     }
 }
 
@@ -233,16 +233,16 @@ fn failure(error: pb::Error, info: Option<&pb::RequestInfo>, metadata: MetadataM
     Status::with_details_and_metadata(code, message, status.encode_to_vec().into(), metadata)
 }
 
-async fn answer_one(
+async fn unary_response(
     definition: Option<pb::UnaryResponseDefinition>,
     info: pb::RequestInfo,
 ) -> Result<Response<pb::UnaryResponse>, Status> {
     let definition = definition.unwrap_or_default();
     tokio::time::sleep(Duration::from_millis(u64::from(definition.response_delay_ms))).await;
     if let Some(error) = definition.error {
-        let mut both = definition.response_headers;
-        both.extend(definition.response_trailers);
-        return Err(failure(error, Some(&info), metadata(&both)));
+        let mut all_fields = definition.response_headers;
+        all_fields.extend(definition.response_trailers);
+        return Err(failure(error, Some(&info), metadata(&all_fields)));
     }
     let data = definition.response_data.unwrap_or_default();
     let payload = pb::ConformancePayload { data, request_info: Some(info) };
@@ -252,34 +252,34 @@ async fn answer_one(
     Ok(response)
 }
 
-fn answer_many(
+fn stream_response(
     definition: pb::StreamResponseDefinition,
     info: pb::RequestInfo,
     requests: Option<Streaming<pb::BidiStreamRequest>>,
-) -> Response<Answers> {
+) -> Response<ResponseStream> {
     let trailers = metadata(&definition.response_trailers);
     let error = definition.error.map(|error| {
-        let is_alone = definition.response_data.is_empty();
-        failure(error, is_alone.then_some(&info), trailers.clone())
+        let is_only_response = definition.response_data.is_empty();
+        failure(error, is_only_response.then_some(&info), trailers.clone())
     });
-    let answers = Answers {
-        left: definition.response_data.into_iter(),
+    let responses = ResponseStream {
+        remaining: definition.response_data.into_iter(),
         info: Some(info),
         error,
         delay: Duration::from_millis(u64::from(definition.response_delay_ms)),
         sleep: None,
         requests,
-        is_answered: false,
+        is_request_answered: false,
     };
-    let mut response = Response::new(answers);
+    let mut response = Response::new(responses);
     *response.metadata_mut() = metadata(&definition.response_headers);
     response.extensions_mut().insert(Trailers(trailers));
     response
 }
 
 /// A stream of responses.
-struct Answers {
-    left: std::vec::IntoIter<Vec<u8>>,
+struct ResponseStream {
+    remaining: std::vec::IntoIter<Vec<u8>>,
     /// Request info for the next response.
     info: Option<pb::RequestInfo>,
     error: Option<Status>,
@@ -288,15 +288,15 @@ struct Answers {
     /// In full duplex, each request gets one response.
     requests: Option<Streaming<pb::BidiStreamRequest>>,
     /// The last request got its response.
-    is_answered: bool,
+    is_request_answered: bool,
 }
 
-impl Stream for Answers {
+impl Stream for ResponseStream {
     type Item = Result<pb::UnaryResponse, Status>;
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = self.get_mut();
-        if this.is_answered
+        if this.is_request_answered
             && let Some(requests) = &mut this.requests
         {
             match Pin::new(requests).poll_next(cx) {
@@ -305,13 +305,13 @@ impl Stream for Answers {
                 Poll::Ready(Some(Ok(request))) => {
                     let info = this.info.get_or_insert_default();
                     info.requests.push(any("BidiStreamRequest", &request));
-                    this.is_answered = false;
+                    this.is_request_answered = false;
                 }
                 // The remaining responses are sent without further requests.
                 Poll::Ready(None) => this.requests = None,
             }
         }
-        if this.left.len() == 0 {
+        if this.remaining.len() == 0 {
             return Poll::Ready(this.error.take().map(Err));
         }
         if !this.delay.is_zero() {
@@ -321,8 +321,8 @@ impl Stream for Answers {
                 Poll::Ready(()) => this.sleep = None,
             }
         }
-        this.is_answered = true;
-        let data = this.left.next().unwrap_or_default();
+        this.is_request_answered = true;
+        let data = this.remaining.next().unwrap_or_default();
         let payload = pb::ConformancePayload { data, request_info: this.info.take() };
         Poll::Ready(Some(Ok(pb::UnaryResponse { payload: Some(payload) })))
     }

@@ -49,9 +49,9 @@ impl AnyMessage {
         let mut message = Some(message);
         // Avoids wrapping an `AnyMessage` again.
         if let Some(any) = (&mut message as &mut dyn Any).downcast_mut::<Option<AnyMessage>>() {
-            return any.take().expect("it was just put there");
+            return any.take().expect("set above");
         }
-        Self(Box::new(message.expect("it was just put there")))
+        Self(Box::new(message.expect("set above")))
     }
 
     /// Returns the message if it is an `M`.
@@ -88,12 +88,12 @@ impl AnyMessage {
     pub fn into_message<M: Message>(self) -> Result<M, Status> {
         if self.downcast_ref::<M>().is_none() {
             return codec::decode(Payload::Owned(self.to_bytes())).map_err(|error| {
-                let (put, wanted, error) = (self.type_name(), type_name::<M>(), error.message());
-                Status::internal(format!("an interceptor put {put} in place of {wanted}: {error}"))
+                let (actual, expected, error) = (self.type_name(), type_name::<M>(), error.message());
+                Status::internal(format!("an interceptor replaced {actual} by {expected}: {error}"))
             });
         }
         let message: Box<dyn Any> = self.0;
-        Ok(*message.downcast().expect("its type was looked at"))
+        Ok(*message.downcast().expect("its type was checked"))
     }
 }
 

@@ -13,25 +13,25 @@ use tonic::metadata::MetadataMap;
 
 use super::message::AnyMessage;
 use crate::message::Message;
-use crate::streaming::{Elsewhere, Streaming};
+use crate::streaming::{MessageSource, Streaming};
 
 /// The messages that one side of a call sends, as an interceptor sees them: one message or a stream.
 ///
 /// An interceptor observes them as they pass ([`on_message`](Self::on_message), [`on_end`](Self::on_end)), or replaces
 /// them ([`one`](Self::one), [`stream`](Self::stream)). `Messages` is also a [`Stream`].
-pub struct Messages(Source);
+pub struct Messages(MessagesKind);
 
-enum Source {
+enum MessagesKind {
     /// `None` once it was taken.
     One(Option<AnyMessage>),
     /// The mutex is never locked; it keeps a call `Sync`.
-    Many(Mutex<Box<dyn Flow>>),
+    Stream(Mutex<Box<dyn ErasedStream>>),
     /// An interceptor rejected the single message.
-    Refused(Option<Status>),
+    Rejected(Option<Status>),
 }
 
 /// A stream of messages of any type.
-trait Flow: Any + Send {
+trait ErasedStream: Any + Send {
     fn poll_any(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<AnyMessage, Status>>>;
 
     fn take_trailers(&mut self) -> Option<MetadataMap> {
@@ -42,18 +42,18 @@ trait Flow: Any + Send {
 impl Messages {
     /// Creates a single message.
     pub fn one(message: impl Message) -> Self {
-        Self(Source::One(Some(AnyMessage::new(message))))
+        Self(MessagesKind::One(Some(AnyMessage::new(message))))
     }
 
     /// Creates an empty value, for a request that is still to be read.
     pub(crate) fn none() -> Self {
-        Self(Source::One(None))
+        Self(MessagesKind::One(None))
     }
 
     /// Creates a stream of messages. An error ends the stream and the call. On a server, the call ends with that
     /// status; on a client, it fails with it, and the server sees a cancellation.
     pub fn stream<M: Message>(stream: impl Stream<Item = Result<M, Status>> + Send + 'static) -> Self {
-        Self::of(Sent(Box::pin(stream)))
+        Self::of(SentStream(Box::pin(stream)))
     }
 
     /// Wraps messages that are read from the wire.
@@ -61,8 +61,8 @@ impl Messages {
         Self::of(streaming)
     }
 
-    fn of(flow: impl Flow + 'static) -> Self {
-        Self(Source::Many(Mutex::new(Box::new(flow))))
+    fn of(stream: impl ErasedStream + 'static) -> Self {
+        Self(MessagesKind::Stream(Mutex::new(Box::new(stream))))
     }
 
     /// Calls `each` with every message as it passes; `each` may change it. A single message is passed at once, those of
@@ -73,12 +73,12 @@ impl Messages {
         mut each: impl FnMut(&mut AnyMessage) -> Result<(), Status> + Send + 'static,
     ) -> Self {
         match self.0 {
-            Source::One(Some(mut message)) => match each(&mut message) {
-                Ok(()) => Self(Source::One(Some(message))),
-                Err(status) => Self(Source::Refused(Some(status))),
+            MessagesKind::One(Some(mut message)) => match each(&mut message) {
+                Ok(()) => Self(MessagesKind::One(Some(message))),
+                Err(status) => Self(MessagesKind::Rejected(Some(status))),
             },
-            Source::Many(_) => Self::of(Watched { messages: self, each: Some(each) }),
-            Source::One(None) | Source::Refused(_) => self,
+            MessagesKind::Stream(_) => Self::of(ObservedMessages { messages: self, each: Some(each) }),
+            MessagesKind::One(None) | MessagesKind::Rejected(_) => self,
         }
     }
 
@@ -88,12 +88,14 @@ impl Messages {
     /// Only streams received by a client have trailing metadata.
     pub fn on_end(self, end: impl FnOnce(Result<&MetadataMap, &Status>) + Send + 'static) -> Self {
         match self.0 {
-            Source::Many(_) => Self::of(Ended { messages: self, end: Some(end), trailers: None }),
-            Source::Refused(Some(ref status)) => {
+            MessagesKind::Stream(_) => {
+                Self::of(ObservedEnd { messages: self, end: Some(end), trailers: None })
+            }
+            MessagesKind::Rejected(Some(ref status)) => {
                 end(Err(status));
                 self
             }
-            Source::One(_) | Source::Refused(None) => {
+            MessagesKind::One(_) | MessagesKind::Rejected(None) => {
                 end(Ok(&MetadataMap::new()));
                 self
             }
@@ -103,23 +105,27 @@ impl Messages {
     /// Returns the message if it is a single one; `None` for a stream.
     pub fn as_one(&self) -> Option<&AnyMessage> {
         match &self.0 {
-            Source::One(message) => message.as_ref(),
-            Source::Many(_) | Source::Refused(_) => None,
+            MessagesKind::One(message) => message.as_ref(),
+            MessagesKind::Stream(_) | MessagesKind::Rejected(_) => None,
         }
     }
 
     fn poll_any(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<AnyMessage, Status>>> {
         match &mut self.0 {
-            Source::One(message) => Poll::Ready(message.take().map(Ok)),
-            Source::Many(flow) => flow.get_mut().unwrap_or_else(PoisonError::into_inner).poll_any(cx),
-            Source::Refused(status) => Poll::Ready(status.take().map(Err)),
+            MessagesKind::One(message) => Poll::Ready(message.take().map(Ok)),
+            MessagesKind::Stream(stream) => {
+                stream.get_mut().unwrap_or_else(PoisonError::into_inner).poll_any(cx)
+            }
+            MessagesKind::Rejected(status) => Poll::Ready(status.take().map(Err)),
         }
     }
 
     fn take_trailers(&mut self) -> Option<MetadataMap> {
         match &mut self.0 {
-            Source::Many(flow) => flow.get_mut().unwrap_or_else(PoisonError::into_inner).take_trailers(),
-            Source::One(_) | Source::Refused(_) => None,
+            MessagesKind::Stream(stream) => {
+                stream.get_mut().unwrap_or_else(PoisonError::into_inner).take_trailers()
+            }
+            MessagesKind::One(_) | MessagesKind::Rejected(_) => None,
         }
     }
 
@@ -127,26 +133,26 @@ impl Messages {
     pub(crate) async fn only(mut self) -> Result<AnyMessage, Status> {
         let mut next = async || poll_fn(|cx| self.poll_any(cx)).await.transpose();
         let Some(message) = next().await? else {
-            return Err(Status::internal("an interceptor left no message where there must be one"));
+            return Err(Status::internal("an interceptor removed the only message"));
         };
         match next().await? {
             None => Ok(message),
-            Some(_) => Err(Status::internal("an interceptor put several messages where there must be one")),
+            Some(_) => Err(Status::internal("an interceptor returned several messages, expected one")),
         }
     }
 
     /// Returns the messages as a typed stream, for the code behind the interceptors.
     pub(crate) fn into_streaming<M: Message>(self) -> Streaming<M> {
-        let flow = match self.0 {
-            Source::Many(flow) => flow.into_inner().unwrap_or_else(PoisonError::into_inner),
-            one => return Streaming::from_elsewhere(Self(one)),
+        let stream = match self.0 {
+            MessagesKind::Stream(stream) => stream.into_inner().unwrap_or_else(PoisonError::into_inner),
+            one => return Streaming::from_source(Self(one)),
         };
-        let is_untouched = (&*flow as &dyn Any).is::<Streaming<M>>();
+        let is_untouched = (&*stream as &dyn Any).is::<Streaming<M>>();
         if !is_untouched {
-            return Streaming::from_elsewhere(Self(Source::Many(Mutex::new(flow))));
+            return Streaming::from_source(Self(MessagesKind::Stream(Mutex::new(stream))));
         }
-        let flow: Box<dyn Any> = flow;
-        *flow.downcast().expect("its type was looked at")
+        let stream: Box<dyn Any> = stream;
+        *stream.downcast().expect("checked type was checked")
     }
 }
 
@@ -161,14 +167,14 @@ impl Stream for Messages {
 impl fmt::Debug for Messages {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Source::One(message) => f.debug_tuple("One").field(message).finish(),
-            Source::Many(_) => f.write_str("Many(..)"),
-            Source::Refused(status) => f.debug_tuple("Refused").field(status).finish(),
+            MessagesKind::One(message) => f.debug_tuple("One").field(message).finish(),
+            MessagesKind::Stream(_) => f.write_str("Stream(..)"),
+            MessagesKind::Rejected(status) => f.debug_tuple("Rejected").field(status).finish(),
         }
     }
 }
 
-impl<M: Message> Elsewhere<M> for Messages {
+impl<M: Message> MessageSource<M> for Messages {
     fn poll_message(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<M, Status>>> {
         let message = ready!(self.poll_any(cx));
         Poll::Ready(message.map(|message| message.and_then(AnyMessage::into_message)))
@@ -179,7 +185,7 @@ impl<M: Message> Elsewhere<M> for Messages {
     }
 }
 
-impl<M: Message> Flow for Streaming<M> {
+impl<M: Message> ErasedStream for Streaming<M> {
     fn poll_any(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<AnyMessage, Status>>> {
         self.poll_message(cx).map(|message| message.map(|message| message.map(AnyMessage::new)))
     }
@@ -190,9 +196,9 @@ impl<M: Message> Flow for Streaming<M> {
 }
 
 /// A stream that this side sends.
-struct Sent<St>(Pin<Box<St>>);
+struct SentStream<St>(Pin<Box<St>>);
 
-impl<M, St> Flow for Sent<St>
+impl<M, St> ErasedStream for SentStream<St>
 where
     M: Message,
     St: Stream<Item = Result<M, Status>> + Send + 'static,
@@ -204,12 +210,12 @@ where
 }
 
 /// A stream with an observer of its messages; `each` is `None` after an error.
-struct Watched<F> {
+struct ObservedMessages<F> {
     messages: Messages,
     each: Option<F>,
 }
 
-impl<F> Flow for Watched<F>
+impl<F> ErasedStream for ObservedMessages<F>
 where
     F: FnMut(&mut AnyMessage) -> Result<(), Status> + Send + 'static,
 {
@@ -229,13 +235,13 @@ where
 }
 
 /// A stream with an observer of its end.
-struct Ended<F: FnOnce(Result<&MetadataMap, &Status>)> {
+struct ObservedEnd<F: FnOnce(Result<&MetadataMap, &Status>)> {
     messages: Messages,
     end: Option<F>,
     trailers: Option<MetadataMap>,
 }
 
-impl<F> Flow for Ended<F>
+impl<F> ErasedStream for ObservedEnd<F>
 where
     F: FnOnce(Result<&MetadataMap, &Status>) + Send + 'static,
 {
@@ -243,11 +249,11 @@ where
         let message = ready!(self.messages.poll_any(cx));
         match &message {
             Some(Ok(_)) => {}
-            Some(Err(status)) => self.tell(Err(status)),
+            Some(Err(status)) => self.notify(Err(status)),
             None => {
                 self.trailers = self.messages.take_trailers();
                 let trailers = self.trailers.clone().unwrap_or_default();
-                self.tell(Ok(&trailers));
+                self.notify(Ok(&trailers));
             }
         }
         Poll::Ready(message)
@@ -258,18 +264,18 @@ where
     }
 }
 
-impl<F: FnOnce(Result<&MetadataMap, &Status>)> Ended<F> {
-    fn tell(&mut self, outcome: Result<&MetadataMap, &Status>) {
+impl<F: FnOnce(Result<&MetadataMap, &Status>)> ObservedEnd<F> {
+    fn notify(&mut self, outcome: Result<&MetadataMap, &Status>) {
         if let Some(end) = self.end.take() {
             end(outcome);
         }
     }
 }
 
-impl<F: FnOnce(Result<&MetadataMap, &Status>)> Drop for Ended<F> {
+impl<F: FnOnce(Result<&MetadataMap, &Status>)> Drop for ObservedEnd<F> {
     fn drop(&mut self) {
         if self.end.is_some() {
-            self.tell(Err(&Status::cancelled("the stream was dropped before its end")));
+            self.notify(Err(&Status::cancelled("the stream was dropped before its end")));
         }
     }
 }

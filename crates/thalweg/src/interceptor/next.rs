@@ -28,14 +28,14 @@ pub(crate) type Last = dyn Fn(Call) -> BoxFuture<Result<Reply, Status>> + Send +
 /// A function that sees a request without its messages.
 pub(crate) type HeadFunction = dyn Fn(Request<()>) -> Result<Request<()>, Status> + Send + Sync;
 
-/// An interceptor that sees whole calls.
-pub(crate) type AroundFunction = dyn Fn(Call, Next) -> BoxFuture<Result<Reply, Status>> + Send + Sync;
+/// An interceptor that wraps a call.
+pub(crate) type CallFunction = dyn Fn(Call, Next) -> BoxFuture<Result<Reply, Status>> + Send + Sync;
 
 /// An interceptor of a chain.
 #[derive(Clone)]
 pub(crate) enum Link {
     Head(Arc<HeadFunction>),
-    Around(Arc<AroundFunction>),
+    Call(Arc<CallFunction>),
 }
 
 /// The interceptors of a channel, a service or a server, outermost first.
@@ -60,12 +60,12 @@ impl Next {
             self.position += 1;
             match link {
                 Link::Head(head) => match call.with_head(&**head) {
-                    Ok(passed) => call = passed,
+                    Ok(changed) => call = changed,
                     Err(status) => return Box::pin(ready(Err(status))),
                 },
-                Link::Around(around) => {
-                    let around = Arc::clone(around);
-                    return around(call, self);
+                Link::Call(intercept) => {
+                    let intercept = Arc::clone(intercept);
+                    return intercept(call, self);
                 }
             }
         }
@@ -89,17 +89,17 @@ impl Chain {
 
     /// Number of leading interceptors that see only heads. They need no message, so none is decoded for a call they
     /// reject.
-    fn heads(&self) -> usize {
+    fn leading_head_functions(&self) -> usize {
         self.0.iter().take_while(|link| matches!(link, Link::Head(_))).count()
     }
 
     /// Returns true if none of them sees messages.
-    pub(crate) fn sees_heads_alone(&self) -> bool {
-        self.heads() == self.0.len()
+    pub(crate) fn has_only_head_functions(&self) -> bool {
+        self.leading_head_functions() == self.0.len()
     }
 
     /// Runs the leading interceptors, up to the first that sees messages.
-    pub(crate) fn run_heads(&self, mut request: Request<()>) -> Result<Request<()>, Status> {
+    pub(crate) fn run_head_functions(&self, mut request: Request<()>) -> Result<Request<()>, Status> {
         for link in &*self.0 {
             let Link::Head(head) = link else { break };
             request = head(request)?;
@@ -107,16 +107,20 @@ impl Chain {
         Ok(request)
     }
 
-    /// Runs the interceptors left by [`run_heads`](Self::run_heads), then `last`.
-    pub(crate) fn run_behind_heads(&self, call: Call, last: Arc<Last>) -> BoxFuture<Result<Reply, Status>> {
-        Next { chain: self.clone(), position: self.heads(), last }.run_boxed(call)
+    /// Runs the interceptors left by [`run_head_functions`](Self::run_head_functions), then `last`.
+    pub(crate) fn run_after_head_functions(
+        &self,
+        call: Call,
+        last: Arc<Last>,
+    ) -> BoxFuture<Result<Reply, Status>> {
+        Next { chain: self.clone(), position: self.leading_head_functions(), last }.run_boxed(call)
     }
 }
 
 impl fmt::Debug for Next {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let behind = self.chain.0.len() - self.position;
-        f.debug_struct("Next").field("interceptors_behind", &behind).finish_non_exhaustive()
+        let remaining = self.chain.0.len() - self.position;
+        f.debug_struct("Next").field("interceptors_remaining", &remaining).finish_non_exhaustive()
     }
 }
 

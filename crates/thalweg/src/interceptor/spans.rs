@@ -7,8 +7,8 @@ use tonic::{Code, Extensions, Status};
 use tracing::field::Empty;
 use tracing::{Instrument, Span, info_span};
 
-use super::around::Interceptor;
 use super::call::{Call, Reply, Side};
+use super::intercept::Interceptor;
 use super::next::Next;
 
 /// Runs each call in a `tracing` span of level INFO, following OpenTelemetry's semantic [conventions] for gRPC (1.45).
@@ -61,15 +61,15 @@ impl Interceptor for Spans {
             return next.run(call).await;
         }
         match call.server() {
-            Some(server) => note_address(&span, "server", &server.address, server.port),
-            None => note_connection(&span, call.extensions()),
+            Some(server) => record_address(&span, "server", &server.address, server.port),
+            None => record_connection(&span, call.extensions()),
         }
         match next.run(call).instrument(span.clone()).await {
-            Ok(reply) => {
-                Ok(reply.map(|messages| messages.on_end(move |end| note_end(&span, side, end.err()))))
+            Ok(response) => {
+                Ok(response.map(|messages| messages.on_end(move |end| record_end(&span, side, end.err()))))
             }
             Err(status) => {
-                note_end(&span, side, Some(&status));
+                record_end(&span, side, Some(&status));
                 Err(status)
             }
         }
@@ -77,16 +77,16 @@ impl Interceptor for Spans {
 }
 
 /// Records the addresses of a server's connection, if known.
-fn note_connection(span: &Span, extensions: &Extensions) {
+fn record_connection(span: &Span, extensions: &Extensions) {
     let Some(connection) = extensions.get::<Arc<ConnectionInfo>>() else { return };
     for (end, address) in [("server", connection.local_addr()), ("client", connection.remote_addr())] {
         if let Some(address) = address {
-            note_address(span, end, &address.ip().to_string(), Some(address.port()));
+            record_address(span, end, &address.ip().to_string(), Some(address.port()));
         }
     }
 }
 
-fn note_address(span: &Span, end: &str, address: &str, port: Option<u16>) {
+fn record_address(span: &Span, end: &str, address: &str, port: Option<u16>) {
     span.record(&*format!("{end}.address"), address);
     if let Some(port) = port {
         span.record(&*format!("{end}.port"), port);
@@ -94,7 +94,7 @@ fn note_address(span: &Span, end: &str, address: &str, port: Option<u16>) {
 }
 
 /// Records the outcome of the call.
-fn note_end(span: &Span, side: Side, status: Option<&Status>) {
+fn record_end(span: &Span, side: Side, status: Option<&Status>) {
     let code = status.map_or(Code::Ok, Status::code);
     let name = engine::Code::from_number(code as u32).name();
     span.record("rpc.response.status_code", name);

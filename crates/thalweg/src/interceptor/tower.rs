@@ -8,8 +8,8 @@ use tonic::Status;
 use tower_layer::Layer;
 use tower_service::Service;
 
-use super::around::Interceptor;
 use super::call::{Call, Reply};
+use super::intercept::Interceptor;
 use super::next::{BoxFuture, Next};
 
 /// Creates an interceptor from a tower layer whose service takes a [`Call`] and returns a [`Reply`].
@@ -45,7 +45,7 @@ pub struct Innermost(());
 
 /// The rest of the chain, carried in the call's extensions because a tower service receives only the call.
 #[derive(Clone)]
-struct Behind(Next);
+struct RemainingChain(Next);
 
 impl<S> Interceptor for Layered<S>
 where
@@ -54,7 +54,7 @@ where
     S::Future: Send,
 {
     async fn intercept(&self, mut call: Call, next: Next) -> Result<Reply, Status> {
-        call.extensions_mut().insert(Behind(next));
+        call.extensions_mut().insert(RemainingChain(next));
         let mut service = self.0.clone();
         poll_fn(|cx| service.poll_ready(cx).map_err(status)).await?;
         service.call(call).await.map_err(status)
@@ -75,10 +75,10 @@ impl Service<Call> for Innermost {
     }
 
     fn call(&mut self, mut call: Call) -> Self::Future {
-        if let Some(Behind(next)) = call.extensions_mut().remove() {
+        if let Some(RemainingChain(next)) = call.extensions_mut().remove() {
             return next.run_boxed(call);
         }
-        let status = Status::internal("a layer called the service with a call of another interceptor");
+        let status = Status::internal("a layer called the service with the call of another interceptor");
         Box::pin(ready(Err(status)))
     }
 }

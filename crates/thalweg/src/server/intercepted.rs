@@ -12,7 +12,7 @@ use thalweg_engine::server::{MessageResponse, StreamingCall, StreamingHandler, U
 use thalweg_engine::{self as engine, Encode, Envelope, Method, RequestHead};
 use tonic::{Request, Response, Status};
 
-use super::handler::{answer, answer_stream, only_message, request};
+use super::handler::{message_response, only_message, request, send_responses};
 use crate::codec;
 use crate::interceptor::{AnyMessage, BoxFuture, Call, CallType, Chain, Last, Messages, Reply};
 use crate::message::Message;
@@ -43,53 +43,54 @@ impl<Req: Message> UnaryHandler for Intercepted<Req> {
     type Output = Result<Response<AnyMessage>, Status>;
 
     fn start(&self, head: &RequestHead, message: Envelope<'_>) -> Result<Self::Future, engine::Status> {
-        let head = self.chain.run_heads(request(head, ())).map_err(|status| to_engine(&status))?;
+        let request =
+            self.chain.run_head_functions(request(head, ())).map_err(|status| to_engine(&status))?;
         let message = codec::decode_only::<Req>(message)?;
-        let call = self.call(head.map(|()| Messages::one(message)));
-        let replying = self.chain.run_behind_heads(call, Arc::clone(&self.last));
-        Ok(Box::pin(async move { only(replying.await?).await }))
+        let call = self.call(request.map(|()| Messages::one(message)));
+        let response = self.chain.run_after_head_functions(call, Arc::clone(&self.last));
+        Ok(Box::pin(async move { only(response.await?).await }))
     }
 
     fn response(output: &Self::Output) -> Result<MessageResponse<'_, impl Encode>, engine::Status> {
-        answer(output)
+        message_response(output)
     }
 }
 
 impl<Req: Message> StreamingHandler for Intercepted<Req> {
     fn start(&self, head: &RequestHead, call: StreamingCall) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-        let head = match self.chain.run_heads(request(head, ())) {
-            Ok(head) => head,
+        let request = match self.chain.run_head_functions(request(head, ())) {
+            Ok(request) => request,
             Err(status) => return Box::pin(async move { call.fail(&to_engine(&status)) }),
         };
         let mut requests = Streaming::<Req>::new(call.requests());
         let (chain, last, call_type) = (self.chain.clone(), Arc::clone(&self.last), self.call_type);
-        let seen = self.call(head.map(|()| Messages::none()));
+        let intercepted = self.call(request.map(|()| Messages::none()));
         Box::pin(async move {
-            let replying = async {
+            let response = async {
                 let messages = if call_type.has_one_request() {
                     Messages::one(only_message(&mut requests).await?)
                 } else {
                     Messages::received(requests)
                 };
-                chain.run_behind_heads(seen.map_messages(|_| messages), last).await
+                chain.run_after_head_functions(intercepted.map_messages(|_| messages), last).await
             };
-            let reply = replying.await;
+            let response = response.await;
             if call_type.has_one_response() {
-                let response = match reply {
-                    Ok(reply) => only(reply).await,
+                let response = match response {
+                    Ok(response) => only(response).await,
                     Err(status) => Err(status),
                 };
-                call.respond(answer(&response));
+                call.respond(message_response(&response));
             } else {
-                answer_stream(call, reply).await;
+                send_responses(call, response).await;
             }
         })
     }
 }
 
 /// Returns the response of a call with exactly one.
-async fn only(reply: Reply) -> Result<Response<AnyMessage>, Status> {
-    let (metadata, messages, extensions) = reply.into_parts();
+async fn only(response: Reply) -> Result<Response<AnyMessage>, Status> {
+    let (metadata, messages, extensions) = response.into_parts();
     Ok(Response::from_parts(metadata, messages.only().await?, extensions))
 }
 
@@ -98,18 +99,18 @@ async fn one_request<Req: Message>(call: Call) -> Result<Request<Req>, Status> {
     Ok(Request::from_parts(metadata, extensions, messages.only().await?.into_message()?))
 }
 
-fn many_requests<Req: Message>(call: Call) -> Request<Streaming<Req>> {
+fn streaming_request<Req: Message>(call: Call) -> Request<Streaming<Req>> {
     call.into_request().map(Messages::into_streaming)
 }
 
 /// Declares the innermost function of one call type: runs the handler, from a call to its response.
-macro_rules! end_of_interceptors {
-    ($name:ident<$($stream:ident)?>: $question:ty => $answer:ty; |$call:ident| $request:expr, $messages:path) => {
+macro_rules! innermost_function {
+    ($name:ident<$($stream:ident)?>: $request_type:ty => $response_type:ty; |$call:ident| $request:expr, $messages:path) => {
         pub(super) fn $name<S, F, Fut, Req, Res, $($stream)?>(service: Arc<S>, handler: F) -> Arc<Last>
         where
             S: Send + Sync + 'static,
-            F: Fn(Arc<S>, Request<$question>) -> Fut + Send + Sync + 'static,
-            Fut: Future<Output = Result<Response<$answer>, Status>> + Send + 'static,
+            F: Fn(Arc<S>, Request<$request_type>) -> Fut + Send + Sync + 'static,
+            Fut: Future<Output = Result<Response<$response_type>, Status>> + Send + 'static,
             Req: Message,
             Res: Message,
             $($stream: Stream<Item = Result<Res, Status>> + Send + 'static,)?
@@ -126,7 +127,7 @@ macro_rules! end_of_interceptors {
     };
 }
 
-end_of_interceptors!(one_to_one<>: Req => Res; |call| one_request(call).await?, Messages::one);
-end_of_interceptors!(many_to_one<>: Streaming<Req> => Res; |call| many_requests(call), Messages::one);
-end_of_interceptors!(one_to_many<St>: Req => St; |call| one_request(call).await?, Messages::stream);
-end_of_interceptors!(many_to_many<St>: Streaming<Req> => St; |call| many_requests(call), Messages::stream);
+innermost_function!(one_to_one<>: Req => Res; |call| one_request(call).await?, Messages::one);
+innermost_function!(many_to_one<>: Streaming<Req> => Res; |call| streaming_request(call), Messages::one);
+innermost_function!(one_to_many<St>: Req => St; |call| one_request(call).await?, Messages::stream);
+innermost_function!(many_to_many<St>: Streaming<Req> => St; |call| streaming_request(call), Messages::stream);

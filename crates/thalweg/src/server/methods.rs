@@ -12,8 +12,8 @@ use tonic::{Request, Response, Status};
 
 use super::handle::ServerHandle;
 use super::handler::{
-    BidiMethod, ClientStreamingMethod, HeadedStreamed, HeadedUnaryMethod, ServerStreamingMethod, Streamed,
-    StreamingMethod, UnaryMethod,
+    BidiMethod, ClientStreamingMethod, HeadInterceptedStreaming, HeadInterceptedUnaryMethod,
+    ServerStreamingMethod, StreamingMethod, StreamingMethodHandler, UnaryMethod,
 };
 use super::intercepted::{Intercepted, many_to_many, many_to_one, one_to_many, one_to_one};
 #[cfg(feature = "opentelemetry")]
@@ -94,12 +94,17 @@ impl<'a> Methods<'a> {
     }
 
     /// Returns true if only the handler sees messages.
-    fn sees_heads_alone(&self) -> bool {
-        self.chain.sees_heads_alone() && !self.router.tracing.is_on()
+    fn has_only_head_functions(&self) -> bool {
+        self.chain.has_only_head_functions() && !self.router.tracing.is_on()
     }
 
     /// Creates the handler of a streaming method whose messages interceptors or traces see.
-    fn seen<Req: Message>(&self, name: &str, call_type: CallType, last: Arc<Last>) -> Handler {
+    fn intercepted_streaming<Req: Message>(
+        &self,
+        name: &str,
+        call_type: CallType,
+        last: Arc<Last>,
+    ) -> Handler {
         let method = self.intercepted::<Req>(name, call_type, last);
         self.router.tracing.streaming(method, &self.path(name))
     }
@@ -107,9 +112,9 @@ impl<'a> Methods<'a> {
     /// Creates the handler of a streaming method whose messages no interceptor sees.
     fn streaming(&self, method: impl StreamingMethod) -> Handler {
         if self.chain.is_empty() {
-            Handler::streaming(Streamed(method))
+            Handler::streaming(StreamingMethodHandler(method))
         } else {
-            Handler::streaming(HeadedStreamed { chain: self.chain.clone(), method })
+            Handler::streaming(HeadInterceptedStreaming { chain: self.chain.clone(), method })
         }
     }
 
@@ -133,8 +138,8 @@ impl<'a> Methods<'a> {
             self.router.tracing.unary(method, &self.path(name))
         } else if self.chain.is_empty() {
             Handler::unary(UnaryMethod::new(service, call))
-        } else if self.chain.sees_heads_alone() {
-            Handler::unary(HeadedUnaryMethod::new(self.chain.clone(), service, call))
+        } else if self.chain.has_only_head_functions() {
+            Handler::unary(HeadInterceptedUnaryMethod::new(self.chain.clone(), service, call))
         } else {
             let last = one_to_one(service, call);
             Handler::unary(self.intercepted::<Req>(name, CallType::Unary, last))
@@ -156,10 +161,14 @@ impl<'a> Methods<'a> {
         Req: Message,
         Res: Message,
     {
-        let handler = if self.sees_heads_alone() {
+        let handler = if self.has_only_head_functions() {
             self.streaming(ClientStreamingMethod::new(Arc::clone(service), call))
         } else {
-            self.seen::<Req>(name, CallType::ClientStreaming, many_to_one(Arc::clone(service), call))
+            self.intercepted_streaming::<Req>(
+                name,
+                CallType::ClientStreaming,
+                many_to_one(Arc::clone(service), call),
+            )
         };
         self.insert::<Req>(name, handler, options);
     }
@@ -179,10 +188,14 @@ impl<'a> Methods<'a> {
         Req: Message,
         Res: Message,
     {
-        let handler = if self.sees_heads_alone() {
+        let handler = if self.has_only_head_functions() {
             self.streaming(ServerStreamingMethod::new(Arc::clone(service), call))
         } else {
-            self.seen::<Req>(name, CallType::ServerStreaming, one_to_many(Arc::clone(service), call))
+            self.intercepted_streaming::<Req>(
+                name,
+                CallType::ServerStreaming,
+                one_to_many(Arc::clone(service), call),
+            )
         };
         self.insert::<Req>(name, handler, options);
     }
@@ -202,10 +215,14 @@ impl<'a> Methods<'a> {
         Req: Message,
         Res: Message,
     {
-        let handler = if self.sees_heads_alone() {
+        let handler = if self.has_only_head_functions() {
             self.streaming(BidiMethod::new(Arc::clone(service), call))
         } else {
-            self.seen::<Req>(name, CallType::BidiStreaming, many_to_many(Arc::clone(service), call))
+            self.intercepted_streaming::<Req>(
+                name,
+                CallType::BidiStreaming,
+                many_to_many(Arc::clone(service), call),
+            )
         };
         self.insert::<Req>(name, handler, options);
     }
@@ -228,7 +245,7 @@ impl Router {
 
 impl Router {
     /// Returns the error for an unknown `path`.
-    fn refusal(&self, path: &str) -> engine::Status {
+    fn unknown_path_status(&self, path: &str) -> engine::Status {
         let Some((service, name)) = path.strip_prefix('/').and_then(|path| path.rsplit_once('/')) else {
             return unimplemented(format!("malformed method name: {path:?}"));
         };
@@ -248,7 +265,7 @@ impl engine::server::Router for Router {
             return Ok(Arc::clone(method));
         }
         let path = String::from_utf8_lossy(path);
-        self.tracing.refused(&path, self.refusal(&path))
+        self.tracing.reject_unknown(&path, self.unknown_path_status(&path))
     }
 
     fn method_names(&self) -> Vec<Arc<str>> {

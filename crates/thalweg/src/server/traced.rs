@@ -44,16 +44,16 @@ impl Tracing {
     ///
     /// # Errors
     /// `status`, without tracing.
-    pub(super) fn refused(&self, path: &str, status: Status) -> Result<Arc<ServerMethod>, Status> {
+    pub(super) fn reject_unknown(&self, path: &str, status: Status) -> Result<Arc<ServerMethod>, Status> {
         let Some(traces) = &self.0 else { return Err(status) };
-        let handler = Handler::streaming(Traced::new(Refusing(status), traces.clone(), path));
+        let handler = Handler::streaming(Traced::new(RejectAll(status), traces.clone(), path));
         Ok(Arc::new(ServerMethod::new("other", ServiceOptions::default(), handler)))
     }
 }
 
-struct Refusing(Status);
+struct RejectAll(Status);
 
-impl StreamingHandler for Refusing {
+impl StreamingHandler for RejectAll {
     fn start(&self, _: &RequestHead, call: StreamingCall) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         call.fail(&self.0);
         Box::pin(ready(()))

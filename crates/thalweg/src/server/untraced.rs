@@ -3,7 +3,7 @@
 #![allow(
     clippy::unused_self,
     clippy::trivially_copy_pass_by_ref,
-    reason = "this stands for what has a state"
+    reason = "has the signatures of the stateful type"
 )]
 
 use std::sync::Arc;
@@ -30,7 +30,7 @@ impl Tracing {
         Handler::streaming(method)
     }
 
-    pub(super) fn refused(&self, _path: &str, status: Status) -> Result<Arc<ServerMethod>, Status> {
+    pub(super) fn reject_unknown(&self, _path: &str, status: Status) -> Result<Arc<ServerMethod>, Status> {
         Err(status)
     }
 }

@@ -44,7 +44,7 @@ async fn target(silent: usize) -> (String, Vec<Silent>) {
 
 /// Waiting for a silent address would take a share of an hour.
 #[tokio::test]
-async fn silent_addresses_do_not_delay_connecting_with_any_option() {
+async fn silent_addresses_do_not_delay_connecting() {
     let (target, _silent) = target(2).await;
     let check = async |set: fn(ChannelBuilder) -> ChannelBuilder| {
         let builder = set(Channel::builder(&target).connect_timeout(Duration::from_secs(3600)));
@@ -63,7 +63,7 @@ async fn silent_addresses_do_not_delay_connecting_with_any_option() {
 }
 
 #[tokio::test]
-async fn all_silent_addresses_are_named_when_time_is_up() {
+async fn connect_timeout_names_all_silent_addresses() {
     let silent = [Silent::new(), Silent::new()];
     let [first, second] = silent.each_ref().map(Silent::address);
     let builder = Channel::builder(format!("ipv4:{first},{second}"));
@@ -75,11 +75,11 @@ async fn all_silent_addresses_are_named_when_time_is_up() {
 }
 
 #[tokio::test]
-async fn addresses_of_the_other_ip_version_are_not_tried() {
+async fn addresses_of_other_ip_version_are_skipped() {
     let (target, _silent) = target(0).await;
     let local = IpAddr::from(Ipv6Addr::LOCALHOST);
     let error =
         soon(Channel::builder(&target).local_address(local).connect()).await.expect_err("none is left");
-    let expected = "has no IPv6 address to connect to from ::1: use a local IPv4 address";
+    let expected = "has no IPv6 address to connect to from ::1; use a local IPv4 address";
     assert!(error.to_string().contains(expected), "{error}");
 }

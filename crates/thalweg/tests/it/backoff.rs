@@ -15,7 +15,7 @@ use tokio::time::Instant;
 /// A server behind pipes that can be made unavailable.
 #[derive(Clone, Default)]
 struct Remote {
-    is_gone: Arc<AtomicBool>,
+    is_removed: Arc<AtomicBool>,
     connections: Arc<Mutex<Vec<JoinHandle<()>>>>,
     /// Times of connection attempts.
     attempts: Arc<Mutex<Vec<Instant>>>,
@@ -33,7 +33,7 @@ impl Remote {
 
     fn connect(&self) -> io::Result<DuplexStream> {
         self.attempts.lock().unwrap().push(Instant::now());
-        if self.is_gone.load(Ordering::SeqCst) {
+        if self.is_removed.load(Ordering::SeqCst) {
             return Err(io::ErrorKind::ConnectionRefused.into());
         }
         let (client, server) = tokio::io::duplex(64 * 1024);
@@ -49,7 +49,7 @@ impl Remote {
     }
 
     async fn fail(&self) {
-        self.is_gone.store(true, Ordering::SeqCst);
+        self.is_removed.store(true, Ordering::SeqCst);
         let connections = std::mem::take(&mut *self.connections.lock().unwrap());
         for connection in connections {
             connection.abort();
@@ -113,11 +113,14 @@ async fn check(lanes: Lanes) {
         let status = call(&channel, &CallOptions::default()).await.expect_err("nobody is there");
         assert_eq!(status.code(), Code::Unavailable, "{status:?}");
         assert!(status.message().contains("connection refused"), "{status:?}");
-        remote.is_gone.store(false, Ordering::SeqCst);
+        remote.is_removed.store(false, Ordering::SeqCst);
         for call in waiting {
-            let answered = call.await.expect("no panic").expect("an answer") - began;
+            let recovered_after = call.await.expect("no panic").expect("a response") - began;
             let latest = expected + TICK * (failed as u32 + 1);
-            assert!((expected..=latest).contains(&answered), "{outage:?}: {answered:?}, not {expected:?}");
+            assert!(
+                (expected..=latest).contains(&recovered_after),
+                "{outage:?}: {recovered_after:?}, not {expected:?}"
+            );
         }
         let attempts = remote.attempts.lock().unwrap().len();
         assert_eq!(attempts, failed + 1, "{outage:?}: attempts");
@@ -130,17 +133,17 @@ async fn call(channel: &Channel, options: &CallOptions) -> Result<Response<Raw>,
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_lane_recovers_with_the_first_attempt_that_the_backoff_permits() {
+async fn single_lane_recovers_at_first_permitted_attempt() {
     check(Lanes::fixed(1)).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_several_lanes_one_tries_until_it_recovers() {
+async fn only_one_lane_retries_until_recovery() {
     check(Lanes::fixed(3)).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn adaptive_lanes_recover_as_fixed_ones() {
+async fn adaptive_lanes_recover_like_fixed_lanes() {
     check(Lanes::adaptive().floor(1).cap(3)).await;
 }
 
@@ -156,7 +159,7 @@ fn ms(ms: u64) -> Duration {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_pauses_are_those_that_are_set() {
+async fn configured_backoff_sets_pauses() {
     let check = async |backoff: Backoff, expected: &[u128]| {
         let remote = Remote::default();
         remote.fail().await;
@@ -169,8 +172,9 @@ async fn the_pauses_are_those_that_are_set() {
         let found = remote.attempts_after(began);
         assert_eq!(found.len(), expected.len(), "{backoff:?}: {found:?}");
         // Each pause may be late by a timer tick.
-        let is_near = |(found, expected): (&u128, &u128)| (0..=10).contains(&found.saturating_sub(*expected));
-        assert!(found.iter().zip(expected).all(is_near), "{backoff:?}: {found:?}, not {expected:?}");
+        let is_about =
+            |(found, expected): (&u128, &u128)| (0..=10).contains(&found.saturating_sub(*expected));
+        assert!(found.iter().zip(expected).all(is_about), "{backoff:?}: {found:?}, not {expected:?}");
     };
     check(Backoff::default(), &[0, 1200, 1200 + 1920]).await;
     let quick = Backoff::default().base_delay(ms(50)).jitter(0.0);
@@ -182,7 +186,7 @@ async fn the_pauses_are_those_that_are_set() {
 
 /// The error names the number of failed attempts, the duration, the time of the next attempt, and the last error.
 #[tokio::test(start_paused = true)]
-async fn an_outage_is_told() {
+async fn outage_is_reported_in_lane_snapshots() {
     let attempts = AtomicUsize::new(0);
     let builder = Channel::builder("remote:1").lanes(1).backoff_jitter(|| 0.0).connector(move || {
         let error = match attempts.fetch_add(1, Ordering::SeqCst) {
@@ -196,25 +200,25 @@ async fn an_outage_is_told() {
     let check = async |expected: &str| {
         let status = call(&channel, &CallOptions::default()).await.expect_err("nobody is there");
         let expected =
-            format!("can't connect to remote:1: {expected} [/test.Echo/Echo to remote:1, connecting]");
+            format!("failed to connect to remote:1: {expected} [/test.Echo/Echo to remote:1, connecting]");
         assert_eq!(status.message(), expected);
     };
     tokio::time::sleep(ms(300)).await;
-    check("connection refused (is the server running?); the next is due in 0.5 s").await;
+    check("connection refused (check that the server is running); next attempt in 0.5 s").await;
     // Attempts at 0 s, 0.8 s and 2.08 s; the next would follow at 4.13 s.
     tokio::time::sleep(ms(2800)).await;
-    let unreachable = "host unreachable (is there a way to it?)";
-    check(&format!("{unreachable}; 3 attempts have failed in 3.1 s, the next is due in 1.0 s")).await;
+    let unreachable = "host unreachable (check the network route)";
+    check(&format!("{unreachable}; 3 attempts failed in 3.1 s, next attempt in 1.0 s")).await;
     // The pauses restart, but the outage does not.
     channel.reset_connect_backoff();
     tokio::time::sleep(ms(100)).await;
-    check(&format!("{unreachable}; 4 attempts have failed in 3.2 s, the next is due in 0.7 s")).await;
+    check(&format!("{unreachable}; 4 attempts failed in 3.2 s, next attempt in 0.7 s")).await;
     waiting.abort();
 }
 
 /// Like grpc-go's `ResetConnectBackoff`: waiting calls get an attempt at once, and the pauses restart.
 #[tokio::test(start_paused = true)]
-async fn a_reset_ends_the_pause() {
+async fn reset_connect_backoff_ends_pause() {
     let check = async |lanes: usize| {
         let remote = Remote::default();
         remote.fail().await;
@@ -229,18 +233,18 @@ async fn a_reset_ends_the_pause() {
         assert_eq!(remote.attempts_after(began).len(), 5, "{lanes} lanes: at once");
         tokio::time::sleep(ms(800)).await;
         assert_eq!(remote.attempts_after(began).len(), 6, "{lanes} lanes: the first pause again");
-        remote.is_gone.store(false, Ordering::SeqCst);
+        remote.is_removed.store(false, Ordering::SeqCst);
         assert!(!waiting.is_finished());
         channel.reset_connect_backoff();
         tokio::time::sleep(ms(10)).await;
         assert!(waiting.is_finished(), "{lanes} lanes");
-        waiting.await.expect("no panic").expect("an answer");
+        waiting.await.expect("no panic").expect("a response");
         // Without effect while connected.
         let attempts = remote.attempts_after(began).len();
         channel.reset_connect_backoff();
         tokio::time::sleep(ms(3000)).await;
         assert_eq!(remote.attempts_after(began).len(), attempts, "{lanes} lanes");
-        call(&channel, &CallOptions::default()).await.expect("an answer");
+        call(&channel, &CallOptions::default()).await.expect("a response");
     };
     check(1).await;
     check(3).await;
@@ -248,14 +252,14 @@ async fn a_reset_ends_the_pause() {
 
 /// Also for a failed lane next to a working one.
 #[tokio::test(start_paused = true)]
-async fn a_reset_ends_the_pause_of_each_lane() {
+async fn reset_connect_backoff_ends_pause_of_each_lane() {
     let (attempts, is_open) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
     let remote = Remote::default();
     let connector = {
         let (attempts, is_open, remote) = (Arc::clone(&attempts), Arc::clone(&is_open), remote.clone());
         move || {
             let is_first = attempts.fetch_add(1, Ordering::SeqCst) == 0;
-            remote.is_gone.store(!is_first && !is_open.load(Ordering::SeqCst), Ordering::SeqCst);
+            remote.is_removed.store(!is_first && !is_open.load(Ordering::SeqCst), Ordering::SeqCst);
             std::future::ready(remote.connect())
         }
     };
@@ -264,14 +268,14 @@ async fn a_reset_ends_the_pause_of_each_lane() {
     let states = || channel.lanes().iter().map(|lane| lane.state).collect::<Vec<_>>();
     // The second lane's attempts come at 0 s, 0.8 s and 2.08 s; the next would follow at 4.13 s.
     for _ in 0..25 {
-        call(&channel, &CallOptions::default()).await.expect("an answer");
+        call(&channel, &CallOptions::default()).await.expect("a response");
         tokio::time::sleep(ms(100)).await;
     }
     assert_eq!(states(), ["READY", "TRANSIENT_FAILURE"]);
     assert_eq!(attempts.load(Ordering::SeqCst), 4);
     is_open.store(true, Ordering::SeqCst);
     channel.reset_connect_backoff();
-    call(&channel, &CallOptions::default()).await.expect("an answer");
+    call(&channel, &CallOptions::default()).await.expect("a response");
     tokio::time::sleep(ms(10)).await;
     assert_eq!(states(), ["READY", "READY"]);
 }

@@ -15,7 +15,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::held::streams;
+use crate::memory_limits::streams;
 use crate::support::peer::{PIPE, Peer, REQUEST};
 use crate::support::soon;
 
@@ -23,7 +23,7 @@ const MEBIBYTE: usize = 1 << 20;
 
 /// Current and peak bytes of responses.
 #[derive(Debug, Default)]
-struct Live {
+struct LiveBytes {
     bytes: AtomicUsize,
     peak: AtomicUsize,
 }
@@ -31,11 +31,11 @@ struct Live {
 /// The memory of one message.
 struct Tracked {
     bytes: Vec<u8>,
-    live: Arc<Live>,
+    live: Arc<LiveBytes>,
 }
 
 impl Tracked {
-    fn message(len: usize, live: &Arc<Live>) -> Raw {
+    fn message(len: usize, live: &Arc<LiveBytes>) -> Raw {
         let now = live.bytes.fetch_add(len, Ordering::SeqCst) + len;
         live.peak.fetch_max(now, Ordering::SeqCst);
         Raw(Bytes::from_owner(Self { bytes: vec![7; len], live: Arc::clone(live) }))
@@ -57,7 +57,7 @@ impl Drop for Tracked {
 /// Responds with the number of bytes given in the request in decimal, at once, later, or repeatedly.
 #[derive(Clone, Default)]
 struct Sized {
-    live: Arc<Live>,
+    live: Arc<LiveBytes>,
 }
 
 impl Sized {
@@ -110,7 +110,7 @@ impl Service for Sized {
 /// A server whose connections are pipes.
 struct Served {
     connect: mpsc::UnboundedSender<DuplexStream>,
-    live: Arc<Live>,
+    live: Arc<LiveBytes>,
 }
 
 struct Incoming(mpsc::UnboundedReceiver<DuplexStream>);
@@ -158,7 +158,7 @@ impl Served {
              content-length: {}\r\n\r\n{body}",
             body.len()
         );
-        io.write_all(request.as_bytes()).await.expect("it is open");
+        io.write_all(request.as_bytes()).await.expect("the stream is open");
         io
     }
 
@@ -206,7 +206,7 @@ fn open(peer: &mut Peer) {
 /// A connection buffers responses up to its budget plus one. After 1 s and 3 s without progress it buffers one more
 /// each. This holds for all kinds of handlers, and responses are sent in order.
 #[tokio::test(start_paused = true)]
-async fn a_connection_holds_what_its_budget_permits() {
+async fn connection_buffers_at_most_its_budget() {
     for protocol in [Protocol::Grpc, Protocol::GrpcWeb, Protocol::Connect] {
         for method in ["AtOnce", "Later"] {
             let served = Served::new(Server::builder().max_connection_memory(4 * MEBIBYTE));
@@ -229,7 +229,7 @@ async fn a_connection_holds_what_its_budget_permits() {
 
 /// All connections together hold at most the server's budget and its reserve, over both HTTP versions.
 #[tokio::test(start_paused = true)]
-async fn all_connections_hold_what_the_budget_permits() {
+async fn connections_together_buffer_at_most_max_memory() {
     for method in ["AtOnce", "Later"] {
         for is_http1 in [false, true] {
             let served = Served::new(Server::builder().max_memory(8 * MEBIBYTE));
@@ -251,7 +251,7 @@ async fn all_connections_hold_what_the_budget_permits() {
 
 /// A client that reads gets its responses promptly, despite other clients that do not read.
 #[tokio::test(start_paused = true)]
-async fn small_calls_go_on_beside_those_who_take_nothing() {
+async fn small_calls_continue_beside_stalled_readers() {
     let served = Served::new(Server::builder().max_memory(8 * MEBIBYTE));
     let mut honest = served.calls(Protocol::Grpc, "Later", 10, 1).await;
     while !soon(honest.next()).await.expect("a frame").end_stream {}
@@ -260,11 +260,11 @@ async fn small_calls_go_on_beside_those_who_take_nothing() {
         pipes.push(served.http1("Later", MEBIBYTE).await);
     }
     for stream in streams().skip(1).take(200) {
-        let asked = Instant::now();
+        let started = Instant::now();
         Protocol::Grpc.call(&mut honest, stream, "Later", 10);
         honest.send().await;
         while !soon(honest.next()).await.expect("a frame").end_stream {}
-        assert!(asked.elapsed() < Duration::from_millis(10), "{:?}", asked.elapsed());
+        assert!(started.elapsed() < Duration::from_millis(10), "{:?}", started.elapsed());
         sleep(Duration::from_millis(20)).await;
     }
     // Clients that do not read were closed to make room for each other.
@@ -278,7 +278,7 @@ async fn small_calls_go_on_beside_those_who_take_nothing() {
 
 /// A response larger than all budgets is sent if it is the only one.
 #[tokio::test(start_paused = true)]
-async fn a_response_may_be_larger_than_the_budget() {
+async fn response_may_exceed_the_budget() {
     let server = Server::builder().max_memory(2 * MEBIBYTE).max_connection_memory(MEBIBYTE);
     let served = Served::new(server);
     let mut peer = Peer::client(served.pipe()).await;
@@ -302,7 +302,7 @@ async fn a_response_may_be_larger_than_the_budget() {
     let mut pipe = served.http1("Later", 8 * MEBIBYTE).await;
     let (mut received, mut part) = (0, vec![0; 64 << 10]);
     while received < 8 * MEBIBYTE {
-        received += soon(pipe.read(&mut part)).await.expect("it is open");
+        received += soon(pipe.read(&mut part)).await.expect("the stream is open");
         sleep(Duration::from_millis(20)).await;
     }
 }

@@ -36,17 +36,17 @@ async fn pair(address: &str, busy_poll: impl Into<Option<Duration>>) -> Channel 
 }
 
 /// Makes calls of all types, small and large; a large one fills the socket.
-async fn call_all_kinds(channel: &Channel) {
+async fn call_all_types(channel: &Channel) {
     let options = CallOptions::default();
     for size in [0, 1000, 3_000_000] {
         let sent = raw(vec![size as u8; size]);
-        assert!(echo(channel, sent.clone()).await.expect("an answer") == sent, "unary of {size}");
+        assert!(echo(channel, sent.clone()).await.expect("a response") == sent, "unary of {size}");
         let three = items(vec![sent.clone(), sent.clone(), sent.clone()]);
         let counted: thalweg::Response<thalweg::Raw> =
-            channel.client_streaming(&COUNT, Request::new(three), &options).await.expect("an answer");
+            channel.client_streaming(&COUNT, Request::new(three), &options).await.expect("a response");
         assert_eq!(*counted.get_ref(), raw(format!("3 {}", 3 * size)), "client stream of {size}");
         let request = Request::new(raw(format!("3 {size}")));
-        let repeated = channel.server_streaming(&REPEAT, request, &options).await.expect("an answer");
+        let repeated = channel.server_streaming(&REPEAT, request, &options).await.expect("a response");
         let mut repeated: thalweg::Streaming<thalweg::Raw> = repeated.into_inner();
         let mut chatted =
             chat(channel, items(vec![sent.clone(), sent.clone(), sent.clone()])).await.expect("one");
@@ -60,13 +60,13 @@ async fn call_all_kinds(channel: &Channel) {
 }
 
 #[test]
-fn all_kinds_of_calls_on_all_kinds_of_runtimes() {
+fn all_call_types_work_on_all_runtimes() {
     let check = |name: &str, runtime: io::Result<tokio::runtime::Runtime>, busy_poll: Option<Duration>| {
         let path = std::env::temp_dir().join(format!("thalweg-busy-{}-{name}.sock", std::process::id()));
         runtime.expect("a runtime").block_on(async {
             for address in ["127.0.0.1:0", &format!("unix:{}", path.display())] {
                 let channel = pair(address, busy_poll).await;
-                soon(call_all_kinds(&channel)).await;
+                soon(call_all_types(&channel)).await;
             }
         });
     };
@@ -84,7 +84,7 @@ fn all_kinds_of_calls_on_all_kinds_of_runtimes() {
 
 /// The test's runtime has one thread, which polls two connections forever.
 #[tokio::test]
-async fn timers_tasks_and_other_connections_of_the_thread_run() {
+async fn polling_does_not_starve_its_thread() {
     let channels = [pair("127.0.0.1:0", FOREVER).await, pair("127.0.0.1:0", FOREVER).await];
     let task = tokio::spawn(async {
         for _ in 0..1000 {
@@ -94,7 +94,7 @@ async fn timers_tasks_and_other_connections_of_the_thread_run() {
     soon(tokio::time::sleep(Duration::from_millis(20))).await;
     soon(task).await.expect("no panic");
     for channel in &channels {
-        echo(channel, raw("after a while")).await.expect("an answer");
+        echo(channel, raw("after a while")).await.expect("a response");
     }
     // A deadline is a timer of the same thread.
     let mut request = Request::new(raw("sleep"));
@@ -149,7 +149,7 @@ async fn counted(busy_poll: Duration) -> (Channel, Arc<AtomicUsize>) {
 }
 
 /// Counts the channel's read attempts while this task yields a hundred times; nothing arrives meanwhile.
-async fn tries(reads: &AtomicUsize) -> usize {
+async fn polls_after_call(reads: &AtomicUsize) -> usize {
     let before = reads.load(Ordering::SeqCst);
     for _ in 0..100 {
         yield_now().await;
@@ -158,35 +158,35 @@ async fn tries(reads: &AtomicUsize) -> usize {
 }
 
 #[tokio::test]
-async fn an_idle_connection_stops_polling_after_its_time() {
+async fn idle_connection_stops_polling_after_busy_poll_time() {
     let (channel, reads) = counted(Duration::from_millis(30)).await;
     for _ in 0..2 {
-        echo(&channel, raw("wakes it")).await.expect("an answer");
-        soon(async { while tries(&reads).await > 0 {} }).await;
-        assert_eq!(tries(&reads).await, 0, "it sleeps until something comes");
+        echo(&channel, raw("wakes it")).await.expect("a response");
+        soon(async { while polls_after_call(&reads).await > 0 {} }).await;
+        assert_eq!(polls_after_call(&reads).await, 0, "it sleeps until something comes");
     }
 }
 
 #[tokio::test]
-async fn an_idle_connection_polls_in_every_turn() {
+async fn idle_connection_polls_every_turn() {
     let (channel, reads) = counted(FOREVER).await;
-    echo(&channel, raw("wakes it")).await.expect("an answer");
-    let tried = tries(&reads).await;
+    echo(&channel, raw("wakes it")).await.expect("a response");
+    let tried = polls_after_call(&reads).await;
     assert!(tried >= 90, "{tried} tries in 100 turns");
 }
 
 #[tokio::test]
-async fn nothing_is_polled_unless_asked_for() {
+async fn polling_is_off_by_default_for_pipes() {
     let (channel, reads) = counted(Duration::ZERO).await;
-    echo(&channel, raw("wakes it")).await.expect("an answer");
+    echo(&channel, raw("wakes it")).await.expect("a response");
     // The first yields finish the work that the response left.
-    tries(&reads).await;
-    assert_eq!(tries(&reads).await, 0);
+    polls_after_call(&reads).await;
+    assert_eq!(polls_after_call(&reads).await, 0);
 }
 
 /// Counts a server's read attempts after it processed what a test's client sent: SETTINGS and the frames added by
 /// `send`.
-async fn looks_of_a_server(send: impl FnOnce(&mut Peer)) -> usize {
+async fn server_polls(send: impl FnOnce(&mut Peer)) -> usize {
     let (near, far) = tokio::io::duplex(64 * 1024);
     let reads = Arc::new(AtomicUsize::new(0));
     let io = Counted { io: far, reads: Arc::clone(&reads) };
@@ -198,37 +198,37 @@ async fn looks_of_a_server(send: impl FnOnce(&mut Peer)) -> usize {
     send(&mut client);
     client.send().await;
     for _ in 0..10 {
-        tries(&reads).await;
+        polls_after_call(&reads).await;
     }
-    tries(&reads).await
+    polls_after_call(&reads).await
 }
 
 /// More output waits than the socket takes. A task has written some of it: the driver's waker is consumed and must be
 /// registered again while output is blocked.
 #[tokio::test]
-async fn a_server_whose_client_does_not_read_sleeps() {
-    let looks = looks_of_a_server(|client| {
+async fn server_sleeps_when_client_does_not_read() {
+    let polls = server_polls(|client| {
         let to_repeat = |field: &(_, _)| if field.0 == ":path" { (":path", REPEAT.path()) } else { *field };
         let request: Vec<_> = REQUEST.iter().map(to_repeat).collect();
         client.headers(1, false, &request).message(1, true, b"1000 65536");
     });
-    assert_eq!(looks.await, 0, "it looks although nothing moves");
+    assert_eq!(polls.await, 0, "it looks although nothing moves");
 }
 
 /// The rest of the message is read directly into its own buffer.
 #[tokio::test]
-async fn a_server_that_waits_for_the_rest_of_a_message_sleeps() {
-    let looks = looks_of_a_server(|client| {
+async fn server_sleeps_while_message_is_incomplete() {
+    let polls = server_polls(|client| {
         client.headers(1, false, REQUEST).data(1, true, &envelope(&vec![7; 100_000]));
         client.out.truncate(client.out.len() - 50_000);
     });
-    assert_eq!(looks.await, 0, "it looks although nothing moves");
+    assert_eq!(polls.await, 0, "it looks although nothing moves");
 }
 
 /// Consecutive calls between two threads: each side busy-polls for the next and finds it.
 #[test]
-fn by_default_sockets_are_looked_at() {
-    let (address, told) = std::sync::mpsc::channel();
+fn sockets_are_polled_by_default() {
+    let (address, received_address) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
         runtime.block_on(async {
@@ -239,7 +239,7 @@ fn by_default_sockets_are_looked_at() {
         });
     });
     let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
-    let target = told.recv().expect("an address");
+    let target = received_address.recv().expect("an address");
     let before = thalweg_engine::busy_poll_wasted();
     runtime.block_on(async {
         let channel = Channel::builder(target).connect().await.expect("a server");
@@ -248,7 +248,7 @@ fn by_default_sockets_are_looked_at() {
             if thalweg_engine::busy_poll_wasted() > before {
                 return;
             }
-            soon(echo(&channel, raw("next"))).await.expect("an answer");
+            soon(echo(&channel, raw("next"))).await.expect("a response");
         }
         panic!("nobody has looked");
     });
@@ -256,18 +256,18 @@ fn by_default_sockets_are_looked_at() {
 
 /// The duration is wall-clock time: with a paused runtime clock, polling still ends.
 #[tokio::test(start_paused = true)]
-async fn a_stopped_clock_does_not_keep_it_polling() {
+async fn stopped_clock_ends_polling() {
     let (channel, reads) = counted(Duration::from_millis(5)).await;
-    echo(&channel, raw("wakes it")).await.expect("an answer");
-    while tries(&reads).await > 0 {}
+    echo(&channel, raw("wakes it")).await.expect("a response");
+    while polls_after_call(&reads).await > 0 {}
 }
 
 #[tokio::test]
-async fn an_address_of_each_kind_is_polled() {
+async fn all_kinds_of_addresses_are_polled() {
     let name = format!("unix-abstract:thalweg-busy-{}", std::process::id());
     let address: ListenAddress = name.parse().expect("an address");
     let channel = pair(&address.to_string(), Duration::from_millis(1)).await;
     for _ in 0..200 {
-        echo(&channel, raw("again")).await.expect("an answer");
+        echo(&channel, raw("again")).await.expect("a response");
     }
 }

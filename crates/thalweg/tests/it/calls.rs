@@ -15,32 +15,32 @@ fn large() -> CallOptions {
 }
 
 #[tokio::test]
-async fn unary_of_all_sizes() {
+async fn unary_call_echoes_all_sizes() {
     let target = serve(Echo::default()).await;
     let channel = connect(&target).await;
     for size in SIZES {
         let sent = raw(vec![size as u8; size]);
-        let reply: Response<Raw> =
-            channel.unary(&ECHO, Request::new(sent.clone()), &large()).await.expect("an answer");
-        assert!(reply.get_ref() == &sent, "size {size}");
+        let response: Response<Raw> =
+            channel.unary(&ECHO, Request::new(sent.clone()), &large()).await.expect("a response");
+        assert!(response.get_ref() == &sent, "size {size}");
     }
 }
 
 #[tokio::test]
-async fn unary_with_metadata() {
+async fn unary_call_carries_metadata() {
     let channel = connect(&serve(Echo::default()).await).await;
     let mut request = Request::new(raw("hello"));
     request.metadata_mut().insert("x-echo", "value".parse().expect("ASCII"));
-    let reply: Response<Raw> =
-        channel.unary(&ECHO, request, &CallOptions::default()).await.expect("an answer");
-    assert_eq!(reply.metadata().get("x-echo").expect("echoed"), "value");
+    let response: Response<Raw> =
+        channel.unary(&ECHO, request, &CallOptions::default()).await.expect("a response");
+    assert_eq!(response.metadata().get("x-echo").expect("echoed"), "value");
 }
 
 static NO_METHOD: thalweg::Method = thalweg::Method::new("/test.Echo/Nothing");
 static NO_SERVICE: thalweg::Method = thalweg::Method::new("/test.Nothing/Nothing");
 
 #[tokio::test]
-async fn how_unary_calls_fail() {
+async fn unary_call_returns_status_of_server() {
     let target = serve(Echo::default()).await;
     let channel = connect(&target).await;
     let check = async |order: &'static str, method: &'static thalweg::Method, code: Code, text: &str| {
@@ -53,13 +53,13 @@ async fn how_unary_calls_fail() {
     check("panic", &ECHO, Code::Internal, "the handler panicked").await;
     check("", &NO_METHOD, Code::Unimplemented, "unknown method Nothing for service test.Echo").await;
     check("", &NO_SERVICE, Code::Unimplemented, "unknown service test.Nothing").await;
-    let reply: Result<Response<Raw>, Status> =
+    let response: Result<Response<Raw>, Status> =
         channel.unary(&ECHO, Request::new(raw("yield")), &CallOptions::default()).await;
-    assert!(reply.is_ok(), "the connection is as good as before: {reply:?}");
+    assert!(response.is_ok(), "the connection is as good as before: {response:?}");
 }
 
 #[tokio::test]
-async fn messages_over_the_limit() {
+async fn message_over_limit_is_resource_exhausted() {
     let channel = connect(&serve(Echo::default()).await).await;
     let outcome: Result<Response<Raw>, Status> =
         channel.unary(&ECHO, Request::new(raw(vec![0; (4 << 20) + 1])), &CallOptions::default()).await;
@@ -67,7 +67,7 @@ async fn messages_over_the_limit() {
     assert_eq!(status.code(), Code::ResourceExhausted);
     assert_eq!(
         status.message(),
-        "received message larger than max (4194305 vs. 4194304): the receiver's max_decoding_message_size"
+        "received message larger than max (4194305 vs. 4194304): see the receiver's max_decoding_message_size"
     );
 
     let mut options = CallOptions::default();
@@ -83,9 +83,9 @@ async fn client_streaming() {
     let channel = connect(&serve(Echo::default()).await).await;
     for (messages, size) in [(0, 0), (1, 0), (10_000, 0), (1000, 1000), (20, 1_000_000), (3, 3_000_000)] {
         let source = items(vec![raw(vec![1; size]); messages]);
-        let reply: Response<Raw> =
+        let response: Response<Raw> =
             channel.client_streaming(&COUNT, Request::new(source), &large()).await.expect("ok");
-        assert_eq!(reply.get_ref(), &raw(format!("{messages} {}", messages * size)));
+        assert_eq!(response.get_ref(), &raw(format!("{messages} {}", messages * size)));
     }
 }
 
@@ -131,18 +131,18 @@ async fn bidi_streaming() {
 }
 
 #[tokio::test]
-async fn many_calls_at_once() {
+async fn concurrent_calls_succeed() {
     let channel = connect(&serve(Echo::default()).await).await;
     let mut calls = tokio::task::JoinSet::new();
     for number in 0..1000u32 {
         let channel = channel.clone();
         calls.spawn(async move {
             let sent = raw(number.to_be_bytes());
-            let reply: Response<Raw> = channel
+            let response: Response<Raw> = channel
                 .unary(&ECHO, Request::new(sent.clone()), &CallOptions::default())
                 .await
-                .expect("an answer");
-            assert_eq!(reply.get_ref(), &sent);
+                .expect("a response");
+            assert_eq!(response.get_ref(), &sent);
         });
     }
     while let Some(outcome) = calls.join_next().await {
@@ -153,7 +153,7 @@ async fn many_calls_at_once() {
 
 /// Found by simulation: after the call that took the only slot, no one notified the next one of the free slot.
 #[tokio::test]
-async fn calls_share_one_slot() {
+async fn calls_wait_for_single_stream() {
     let channel = thalweg::Channel::builder("memory:1")
         .connector(|| async {
             let (client, server) = tokio::io::duplex(1 << 16);
@@ -173,7 +173,7 @@ async fn calls_share_one_slot() {
     }
     let all = async {
         while let Some(outcome) = calls.join_next().await {
-            outcome.expect("no panic").expect("an answer");
+            outcome.expect("no panic").expect("a response");
         }
     };
     tokio::time::timeout(Duration::from_secs(10), all).await.expect("no call waits for ever");
@@ -181,8 +181,8 @@ async fn calls_share_one_slot() {
 
 /// Found by simulation: the connection was established when nothing was left to close it.
 #[tokio::test(start_paused = true)]
-async fn a_channel_dropped_while_it_connects_leaves_no_connection() {
-    let (ended, mut has_ended) = tokio::sync::mpsc::unbounded_channel();
+async fn channel_dropped_while_connecting_leaves_no_connection() {
+    let (ended, mut is_finished) = tokio::sync::mpsc::unbounded_channel();
     let channel = thalweg::Channel::builder("memory:1")
         .connector(move || {
             let ended = ended.clone();
@@ -201,19 +201,19 @@ async fn a_channel_dropped_while_it_connects_leaves_no_connection() {
     let call = channel.unary::<Raw, Raw>(&ECHO, Request::new(raw("early")), &large()).await_for(10).await;
     assert!(call.is_none(), "it still connects");
     drop(channel);
-    tokio::time::timeout(Duration::from_secs(10), has_ended.recv()).await.expect("it closes");
+    tokio::time::timeout(Duration::from_secs(10), is_finished.recv()).await.expect("it closes");
 }
 
 /// Found by simulation: with full output, a status waited in its stream, and RST_STREAM(NO_ERROR) for the rest of the
 /// request discarded it.
 #[tokio::test]
-async fn statuses_that_wait_for_the_output_arrive() {
+async fn queued_statuses_arrive() {
     static NO_METHOD: thalweg::Method = thalweg::Method::new("/test.Echo/Nothing");
     let channel = thalweg::Channel::builder("memory:1")
         .connector(|| async {
             let (client, server) = tokio::io::duplex(1 << 16);
-            let full_at_once = thalweg_engine::http2::Config::default().output_target(1);
-            tokio::spawn(thalweg::Server::builder().http2(full_at_once).serve_connection(server));
+            let full_request = thalweg_engine::http2::Config::default().output_target(1);
+            tokio::spawn(thalweg::Server::builder().http2(full_request).serve_connection(server));
             Ok(client)
         })
         .connect()
@@ -226,25 +226,25 @@ async fn statuses_that_wait_for_the_output_arrive() {
     };
     let (first, second) = tokio::join!(call(), call());
     for outcome in [first, second] {
-        assert_eq!(outcome.expect_err("there is no such method").code(), Code::Unimplemented);
+        assert_eq!(outcome.expect_err("unknown method").code(), Code::Unimplemented);
     }
 }
 
 #[tokio::test]
-async fn compressed_calls() {
+async fn compressed_calls_succeed() {
     let mut echo = Echo::default();
     echo.options.send_compressed = Some(Encoding::Gzip);
     let channel = connect(&serve(echo).await).await;
     let mut options = CallOptions::default();
     options.send_compressed = Some(Encoding::Gzip);
     let sent = raw(vec![9; 100_000]);
-    let reply: Response<Raw> =
-        channel.unary(&ECHO, Request::new(sent.clone()), &options).await.expect("an answer");
-    assert!(reply.get_ref() == &sent);
+    let response: Response<Raw> =
+        channel.unary(&ECHO, Request::new(sent.clone()), &options).await.expect("a response");
+    assert!(response.get_ref() == &sent);
 }
 
 #[tokio::test]
-async fn a_dropped_call_cancels_its_handler() {
+async fn dropped_call_cancels_handler() {
     let echo = Echo::default();
     let channel = connect(&serve(echo.clone()).await).await;
     let call = channel.unary::<Raw, Raw>(&ECHO, Request::new(raw("sleep")), &large()).await_for(500).await;
@@ -254,7 +254,7 @@ async fn a_dropped_call_cancels_its_handler() {
 }
 
 #[tokio::test]
-async fn deadlines_fire_on_both_sides() {
+async fn deadline_expires_on_both_sides() {
     let echo = Echo::default();
     let channel = connect(&serve(echo.clone()).await).await;
     let mut request = Request::new(raw("sleep"));
@@ -265,14 +265,14 @@ async fn deadlines_fire_on_both_sides() {
 }
 
 #[tokio::test]
-async fn no_server() {
+async fn call_without_server_is_unavailable() {
     let outcome = thalweg::Channel::builder("127.0.0.1:1").connect().await;
     let error = outcome.expect_err("nobody listens on port 1").to_string();
-    assert!(error.contains("127.0.0.1:1") && error.contains("is the server running?"), "{error}");
+    assert!(error.contains("127.0.0.1:1") && error.contains("check that the server is running"), "{error}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_graceful_stop_lets_calls_end() {
+async fn graceful_shutdown_waits_for_calls() {
     let server = thalweg::Server::builder()
         .add_service(Echo::default())
         .bind(&["127.0.0.1:0".parse().expect("an address")])

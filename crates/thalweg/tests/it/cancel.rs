@@ -86,7 +86,7 @@ impl Service for Waiting {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_callers_drop_is_dropped_on_the_server() {
+async fn dropped_call_is_dropped_on_server() {
     let waiting = Waiting::default();
     let channel = connect(&serve(waiting.clone()).await).await;
     let options = CallOptions::default();
@@ -108,7 +108,7 @@ async fn what_callers_drop_is_dropped_on_the_server() {
     });
     requests.send(raw("x")).expect("open");
     until(|| channel.lanes()[0].in_flight == 1).await;
-    echo(&channel, raw("")).await.expect("an answer");
+    echo(&channel, raw("")).await.expect("a response");
     call.abort();
     until(|| waiting.dropped() == 2 && requests.is_closed()).await;
 
@@ -125,7 +125,7 @@ async fn what_callers_drop_is_dropped_on_the_server() {
         async move { chat(&channel, Receiver(source)).await.map(drop) }
     });
     until(|| channel.lanes()[0].in_flight == 1).await;
-    echo(&channel, raw("")).await.expect("an answer");
+    echo(&channel, raw("")).await.expect("a response");
     call.abort();
     until(|| waiting.dropped() == 4 && requests.is_closed()).await;
     assert_eq!(channel.lanes()[0].in_flight, 0);
@@ -133,9 +133,9 @@ async fn what_callers_drop_is_dropped_on_the_server() {
 
 /// Responds with no messages and leaves a task that reads the requests and reports how they ended. With `ends`, the
 /// response ends at once.
-struct ReadsOn {
+struct ReadsAfterEnd {
     ends: bool,
-    told: mpsc::UnboundedSender<Code>,
+    codes: mpsc::UnboundedSender<Code>,
 }
 
 struct Nothing {
@@ -149,7 +149,7 @@ impl Stream for Nothing {
     }
 }
 
-impl Service for ReadsOn {
+impl Service for ReadsAfterEnd {
     const NAME: &'static str = "test.Echo";
 
     fn register(self, methods: &mut Methods<'_>) {
@@ -158,8 +158,8 @@ impl Service for ReadsOn {
             "Chat",
             &service,
             &options,
-            async |reads_on, requests: Request<Streaming<Raw>>| {
-                let told = reads_on.told.clone();
+            async |service, requests: Request<Streaming<Raw>>| {
+                let codes = service.codes.clone();
                 tokio::spawn(async move {
                     let mut requests = requests.into_inner();
                     let end = loop {
@@ -169,19 +169,19 @@ impl Service for ReadsOn {
                             Err(status) => break status.code(),
                         }
                     };
-                    told.send(end)
+                    codes.send(end)
                 });
-                Ok(Response::new(Nothing { ends: reads_on.ends }))
+                Ok(Response::new(Nothing { ends: service.ends }))
             },
         );
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_task_that_reads_on_is_told_that_the_call_is_over() {
+async fn reading_after_call_end_returns_cancelled() {
     for ends in [false, true] {
-        let (told, mut ended) = mpsc::unbounded_channel();
-        let channel = connect(&serve(ReadsOn { ends, told }).await).await;
+        let (codes, mut ended) = mpsc::unbounded_channel();
+        let channel = connect(&serve(ReadsAfterEnd { ends, codes }).await).await;
         let (requests, source) = mpsc::unbounded_channel();
         requests.send(raw("x")).expect("open");
         let responses = chat(&channel, Receiver(source)).await.expect("a stream");
@@ -191,7 +191,7 @@ async fn a_task_that_reads_on_is_told_that_the_call_is_over() {
 }
 
 #[tokio::test]
-async fn deadlines_of_streams() {
+async fn stream_ends_at_deadline() {
     let waiting = Waiting::default();
     let channel = connect(&serve(waiting.clone()).await).await;
     let options = CallOptions::default();
@@ -215,7 +215,7 @@ async fn deadlines_of_streams() {
 }
 
 #[tokio::test]
-async fn panics_in_streams() {
+async fn panic_in_response_stream_ends_call() {
     let waiting = Waiting::default();
     let channel = connect(&serve(waiting.clone()).await).await;
     let options = CallOptions::default();
@@ -234,9 +234,9 @@ async fn panics_in_streams() {
 }
 
 /// A stream of requests that panics on demand once the call is in flight.
-struct PanicsWhenTold(mpsc::UnboundedReceiver<Raw>);
+struct PanicsOnDemand(mpsc::UnboundedReceiver<Raw>);
 
-impl Stream for PanicsWhenTold {
+impl Stream for PanicsOnDemand {
     type Item = Raw;
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Raw>> {
         let polled = self.0.poll_recv(cx);
@@ -246,15 +246,15 @@ impl Stream for PanicsWhenTold {
 }
 
 #[tokio::test]
-async fn a_stream_of_requests_that_panics_ends_its_call() {
+async fn panic_in_request_stream_ends_call() {
     let (channel, mut peer, _accepted) = connected(&[]).await;
     let (requests, source) = mpsc::unbounded_channel();
     let call = tokio::spawn(async move {
-        let mut responses = chat(&channel, PanicsWhenTold(source)).await?;
+        let mut responses = chat(&channel, PanicsOnDemand(source)).await?;
         responses.message().await
     });
-    let head = soon(peer.next_of(Kind::Headers)).await;
-    peer.headers(head.stream, false, HEAD).send().await;
+    let headers = soon(peer.next_of(Kind::Headers)).await;
+    peer.headers(headers.stream, false, HEAD).send().await;
     requests.send(raw("x")).expect("open");
     soon(peer.next_of(Kind::Data)).await;
     drop(requests);

@@ -15,7 +15,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 const ONE_STREAM: &[Setting] = &[Setting::MaxConcurrentStreams(1)];
 
 /// Reads the next call and echoes its message.
-async fn answer_next(peer: &mut Peer) -> String {
+async fn respond_to_next(peer: &mut Peer) -> String {
     let data = soon(peer.next_of(Kind::Data)).await;
     peer.headers(data.stream, false, HEAD).data(data.stream, false, &data.payload).headers(
         data.stream,
@@ -27,7 +27,7 @@ async fn answer_next(peer: &mut Peer) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_call_in_the_waiting_line_gets_its_turn() {
+async fn queued_calls_run_in_order() {
     let server = thalweg::Server::builder()
         .add_service(Echo::default())
         .max_concurrent_streams(1)
@@ -39,63 +39,63 @@ async fn every_call_in_the_waiting_line_gets_its_turn() {
     let channel = connect(&target).await;
     let calls: Vec<_> = (0..100).map(|_| spawn_echo(&channel, "yield")).collect();
     for call in calls {
-        assert_eq!(soon(call).await.expect("no panic").expect("an answer"), raw("yield"));
+        assert_eq!(soon(call).await.expect("no panic").expect("a response"), raw("yield"));
     }
     assert_eq!(channel.lanes()[0].in_flight, 0);
     serving.abort();
 }
 
 #[tokio::test]
-async fn a_place_in_the_line_can_be_given_up() {
+async fn dropped_queued_call_frees_its_place() {
     let (channel, mut peer, _accepted) = connected(ONE_STREAM).await;
     let first = spawn_echo(&channel, "first");
     let data = soon(peer.next_of(Kind::Data)).await;
-    let mut given_up = Box::pin(echo(&channel, raw("given up")));
+    let mut dropped = Box::pin(echo(&channel, raw("given up")));
     let mut woken = Box::pin(echo(&channel, raw("woken and given up")));
-    assert!(poll_once(given_up.as_mut()).is_none() && poll_once(woken.as_mut()).is_none());
+    assert!(poll_once(dropped.as_mut()).is_none() && poll_once(woken.as_mut()).is_none());
     let last = spawn_echo(&channel, "last");
     tokio::task::yield_now().await;
-    drop(given_up);
+    drop(dropped);
     peer.headers(data.stream, false, HEAD).message(data.stream, false, b"first").headers(
         data.stream,
         true,
         OK,
     );
     peer.send().await;
-    assert_eq!(soon(first).await.expect("no panic").expect("an answer"), raw("first"));
+    assert_eq!(soon(first).await.expect("no panic").expect("a response"), raw("first"));
     // `woken` was already notified of the free stream, and passes that on.
     drop(woken);
-    assert_eq!(answer_next(&mut peer).await, "last");
-    assert_eq!(soon(last).await.expect("no panic").expect("an answer"), raw("last"));
+    assert_eq!(respond_to_next(&mut peer).await, "last");
+    assert_eq!(soon(last).await.expect("no panic").expect("a response"), raw("last"));
 }
 
 #[tokio::test]
-async fn a_larger_limit_lets_the_line_in() {
+async fn raised_stream_limit_admits_queued_calls() {
     let (channel, mut peer, _accepted) = connected(&[Setting::MaxConcurrentStreams(0)]).await;
     let calls = ["a", "b", "c"].map(|message| spawn_echo(&channel, message));
     tokio::task::yield_now().await;
     peer.settings(&[Setting::MaxConcurrentStreams(3)]).send().await;
     for _ in 0..3 {
-        answer_next(&mut peer).await;
+        respond_to_next(&mut peer).await;
     }
     for call in calls {
-        soon(call).await.expect("no panic").expect("an answer");
+        soon(call).await.expect("no panic").expect("a response");
     }
 }
 
 #[tokio::test]
-async fn goaway_sends_the_line_elsewhere_and_lets_calls_end() {
+async fn goaway_moves_queued_calls_and_finishes_started_ones() {
     let (channel, mut peer, mut accepted) = connected(ONE_STREAM).await;
-    let under_way = spawn_echo(&channel, "under way");
+    let started = spawn_echo(&channel, "under way");
     let data = soon(peer.next_of(Kind::Data)).await;
     let waiting = ["x", "y"].map(|message| spawn_echo(&channel, message));
     tokio::task::yield_now().await;
     peer.go_away(data.stream).send().await;
     let mut second = Peer::server(soon(accepted.recv()).await.expect("it reconnects"), &[]).await;
-    answer_next(&mut second).await;
-    answer_next(&mut second).await;
+    respond_to_next(&mut second).await;
+    respond_to_next(&mut second).await;
     for call in waiting {
-        soon(call).await.expect("no panic").expect("an answer");
+        soon(call).await.expect("no panic").expect("a response");
     }
     peer.headers(data.stream, false, HEAD).message(data.stream, false, b"late").headers(
         data.stream,
@@ -103,13 +103,13 @@ async fn goaway_sends_the_line_elsewhere_and_lets_calls_end() {
         OK,
     );
     peer.send().await;
-    assert_eq!(soon(under_way).await.expect("no panic").expect("an answer"), raw("late"));
+    assert_eq!(soon(started).await.expect("no panic").expect("a response"), raw("late"));
     // Its last call has ended, so the connection closes.
     soon(peer.rest()).await;
 }
 
 #[tokio::test]
-async fn calls_that_no_application_saw_are_tried_once_more() {
+async fn unprocessed_calls_are_retried_once() {
     let (channel, mut peer, mut accepted) = connected(&[]).await;
     let refused = spawn_echo(&channel, "refused");
     for _ in 0..2 {
@@ -123,8 +123,8 @@ async fn calls_that_no_application_saw_are_tried_once_more() {
     let data = soon(peer.next_of(Kind::Data)).await;
     peer.go_away(data.stream - 2).send().await;
     let mut second = Peer::server(soon(accepted.recv()).await.expect("it reconnects"), &[]).await;
-    assert_eq!(answer_next(&mut second).await, "beyond");
-    soon(beyond).await.expect("no panic").expect("an answer");
+    assert_eq!(respond_to_next(&mut second).await, "beyond");
+    soon(beyond).await.expect("no panic").expect("a response");
 
     let seen = spawn_echo(&channel, "seen");
     let data = soon(second.next_of(Kind::Data)).await;
@@ -134,18 +134,18 @@ async fn calls_that_no_application_saw_are_tried_once_more() {
 }
 
 #[tokio::test]
-async fn a_connection_lost_at_each_stage() {
+async fn lost_connection_error_names_the_stage() {
     /// Frames that the server sends before it disappears.
-    type Say = fn(&mut Peer, u32);
-    let check = async |stage: &str, phase: &str, say: Say| {
+    type PeerAction = fn(&mut Peer, u32);
+    let check = async |stage: &str, phase: &str, act: PeerAction| {
         let (channel, mut peer, mut accepted) = connected(&[]).await;
         let call = spawn_echo(&channel, "x");
         let data = soon(peer.next_of(Kind::Data)).await;
-        say(&mut peer, data.stream);
+        act(&mut peer, data.stream);
         peer.send().await;
         drop(peer);
         let status = soon(call).await.expect("no panic").expect_err(stage);
-        let hint = "(was the server killed, or the connection cut on the way?)";
+        let hint = "(the server may have been killed, or the connection cut)";
         let expected =
             format!("memory:1 closed the connection {hint} [/test.Echo/Echo to memory:1, {phase}]");
         assert_eq!((status.code(), status.message()), (Code::Unavailable, &*expected));
@@ -153,8 +153,8 @@ async fn a_connection_lost_at_each_stage() {
         // The next call notices and reconnects.
         let next = spawn_echo(&channel, "next");
         let mut second = Peer::server(soon(accepted.recv()).await.expect("it reconnects"), &[]).await;
-        answer_next(&mut second).await;
-        soon(next).await.expect("no panic").expect("an answer");
+        respond_to_next(&mut second).await;
+        soon(next).await.expect("no panic").expect("a response");
     };
     let (waiting, receiving) = ("waiting for the response", "receiving the response");
     check("nothing said", waiting, |_, _| ()).await;
@@ -170,18 +170,18 @@ async fn a_connection_lost_at_each_stage() {
 }
 
 #[tokio::test]
-async fn an_answer_before_the_end_counts() {
+async fn response_before_connection_loss_counts() {
     let (channel, mut peer, _accepted) = connected(&[]).await;
     let call = spawn_echo(&channel, "x");
     let data = soon(peer.next_of(Kind::Data)).await;
     peer.headers(data.stream, false, HEAD).message(data.stream, false, b"y").headers(data.stream, true, OK);
     peer.send().await;
     drop(peer);
-    assert_eq!(soon(call).await.expect("no panic").expect("an answer"), raw("y"));
+    assert_eq!(soon(call).await.expect("no panic").expect("a response"), raw("y"));
 }
 
 #[tokio::test]
-async fn what_is_not_a_grpc_server() {
+async fn channel_fails_on_non_grpc_servers() {
     let check = async |first: &'static [u8], close: bool, expected: &str| {
         let (builder, mut accepted) = channel_to_test();
         let connecting = tokio::spawn(builder.connect());
@@ -199,22 +199,22 @@ async fn what_is_not_a_grpc_server() {
     check(b"HTTP/1.1 400 Bad Request\r\n\r\n", false, "the server speaks HTTP/1.x").await;
     check(b"HTTP/1.1 400 Bad Request\r\n\r\n", true, "the server speaks HTTP/1.x").await;
     // An alert: unexpected message.
-    check(b"\x15\x03\x03\x00\x02\x02\x0a", true, "the server speaks TLS").await;
-    check(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03", false, "the server speaks TLS").await;
+    check(b"\x15\x03\x03\x00\x02\x02\x0a", true, "the server uses TLS").await;
+    check(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03", false, "the server uses TLS").await;
     check(b"SSH-2.0-OpenSSH_9.9\r\n", false, "the peer does not speak HTTP/2").await;
-    check(b"", true, "is it a gRPC server, and without TLS?").await;
+    check(b"", true, "check that it is a gRPC server without TLS").await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_says_nothing() {
+async fn silent_server_fails_connecting() {
     let (builder, mut accepted) = channel_to_test();
     let connecting = tokio::spawn(builder.connect_timeout(Duration::from_secs(7)).connect());
     let mut io = accepted.recv().await.expect("it connects");
     let error = soon(connecting).await.expect("no panic").expect_err("it stalls").to_string();
     assert_eq!(
         error,
-        "no connection to memory:1 within 7s: the other end had not sent its HTTP/2 SETTINGS (is it a \
-                gRPC server, and without TLS?)"
+        "no connection to memory:1 within 7s: the other end had not sent its HTTP/2 SETTINGS (check that it is a gRPC \
+         server without TLS)"
     );
     // The attempt has ended, and with it its connection.
     let mut rest = Vec::new();
@@ -222,18 +222,18 @@ async fn a_server_that_says_nothing() {
 }
 
 #[tokio::test]
-async fn a_silent_address_leaves_time_for_the_next() {
+async fn silent_address_leaves_time_for_next() {
     let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let silent_at = silent.local_addr().expect("bound");
     let target = format!("ipv4:{silent_at},{}", crate::support::serve(Echo::default()).await);
     // The silent address gets half of it.
     let builder = Channel::builder(target).connect_timeout(Duration::from_secs(4));
     let channel = builder.connect().await.expect("the second address");
-    assert_eq!(echo(&channel, raw("x")).await.expect("an answer"), raw("x"));
+    assert_eq!(echo(&channel, raw("x")).await.expect("a response"), raw("x"));
 }
 
 #[tokio::test(start_paused = true)]
-async fn calls_fail_fast_or_wait_while_there_is_no_server() {
+async fn calls_without_server_fail_fast_or_wait() {
     let attempts = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&attempts);
     let channel = Channel::builder("memory:1")
@@ -254,13 +254,14 @@ async fn calls_fail_fast_or_wait_while_there_is_no_server() {
         // The second call falls into the pause after the first attempt.
         let status = echo(&channel, raw("x")).await.expect_err("nobody there");
         assert_eq!(status.code(), Code::Unavailable);
-        assert!(status.message().contains("is the server running?"), "{status:?}");
+        assert!(status.message().contains("check that the server is running"), "{status:?}");
         assert_eq!(attempts.load(Ordering::SeqCst), 1);
     }
     let mut patient = CallOptions::default();
     patient.wait_for_ready = true;
-    let reply: Result<Response<Raw>, Status> = channel.unary(&ECHO, Request::new(raw("y")), &patient).await;
-    assert_eq!(reply.expect("an answer").into_inner(), raw("y"));
+    let response: Result<Response<Raw>, Status> =
+        channel.unary(&ECHO, Request::new(raw("y")), &patient).await;
+    assert_eq!(response.expect("a response").into_inner(), raw("y"));
     assert_eq!(attempts.load(Ordering::SeqCst), 4);
 
     let mut request = Request::new(raw("z"));
@@ -271,12 +272,12 @@ async fn calls_fail_fast_or_wait_while_there_is_no_server() {
         })
         .connect_lazy()
         .expect("a target");
-    let reply: Result<Response<Raw>, Status> = nobody.unary(&ECHO, request, &patient).await;
-    assert_eq!(reply.expect_err("nobody there").code(), Code::DeadlineExceeded);
+    let response: Result<Response<Raw>, Status> = nobody.unary(&ECHO, request, &patient).await;
+    assert_eq!(response.expect_err("nobody there").code(), Code::DeadlineExceeded);
 }
 
 #[tokio::test]
-async fn calls_spread_over_the_lanes() {
+async fn calls_spread_over_lanes() {
     let channel = Channel::builder(crate::support::serve(Echo::default()).await)
         .lanes(3)
         .connect()
@@ -290,7 +291,7 @@ async fn calls_spread_over_the_lanes() {
 }
 
 #[tokio::test]
-async fn lanes_that_cannot_connect_are_passed_by() {
+async fn unconnected_lanes_are_skipped() {
     let attempts = Arc::new(AtomicUsize::new(0));
     let channel = Channel::builder("memory:1")
         .lanes(4)
@@ -313,7 +314,7 @@ async fn lanes_that_cannot_connect_are_passed_by() {
 }
 
 #[tokio::test]
-async fn a_dropped_channel_closes_when_its_calls_have_ended() {
+async fn dropped_channel_closes_after_last_call() {
     let (channel, mut peer, _accepted) = connected(&[]).await;
     let call = spawn_echo(&channel, "x");
     let data = soon(peer.next_of(Kind::Data)).await;
@@ -321,12 +322,12 @@ async fn a_dropped_channel_closes_when_its_calls_have_ended() {
     tokio::task::yield_now().await;
     peer.headers(data.stream, false, HEAD).message(data.stream, false, b"y").headers(data.stream, true, OK);
     peer.send().await;
-    assert_eq!(soon(call).await.expect("no panic").expect("an answer"), raw("y"));
+    assert_eq!(soon(call).await.expect("no panic").expect("a response"), raw("y"));
     assert!(soon(peer.rest()).await.iter().any(|frame| frame.kind == Kind::GoAway));
 }
 
 #[tokio::test]
-async fn a_channel_dropped_while_it_connects_closes_its_connection() {
+async fn channel_dropped_while_connecting_closes_connection() {
     let (builder, mut accepted) = channel_to_test();
     let channel = builder.connect_lazy().expect("a target");
     let mut call = Box::pin(echo(&channel, raw("x")));
@@ -339,7 +340,7 @@ async fn a_channel_dropped_while_it_connects_closes_its_connection() {
 }
 
 #[tokio::test]
-async fn an_early_answer_gives_up_the_rest_of_the_request() {
+async fn early_response_cancels_rest_of_request() {
     let (channel, mut peer, _accepted) = connected(&[]).await;
     let call = spawn_echo(&channel, &"x".repeat(100_000));
     let data = soon(peer.next_of(Kind::Data)).await;
@@ -351,7 +352,7 @@ async fn an_early_answer_gives_up_the_rest_of_the_request() {
 }
 
 #[tokio::test]
-async fn heads_for_a_server_that_does_not_read_are_bounded() {
+async fn headers_for_server_that_does_not_read_are_bounded() {
     let (channel, mut peer, _accepted) = connected(&[]).await;
     // The driver does not run between these calls.
     for _ in 0..10_000 {
@@ -359,29 +360,29 @@ async fn heads_for_a_server_that_does_not_read_are_bounded() {
         assert!(poll_once(call.as_mut()).is_none());
     }
     let last = spawn_echo(&channel, "last");
-    let mut heads = 0;
+    let mut header_blocks = 0;
     loop {
         let frame = soon(peer.next()).await.expect("the connection is open");
-        heads += usize::from(frame.kind == Kind::Headers);
+        header_blocks += usize::from(frame.kind == Kind::Headers);
         if frame.kind == Kind::Data && frame.payload.ends_with(b"last") {
             break;
         }
     }
-    assert_eq!(heads, 4096 + 1, "the others waited, and were not there any more when it was read");
+    assert_eq!(header_blocks, 4096 + 1, "the others waited, and were not there any more when it was read");
     last.abort();
 }
 
 #[tokio::test]
-async fn what_responses_mean() {
-    let check = async |say: &dyn Fn(&mut Peer, u32), expected: Result<&str, (Code, &str)>| {
+async fn responses_map_to_statuses() {
+    let check = async |act: &dyn Fn(&mut Peer, u32), expected: Result<&str, (Code, &str)>| {
         let (channel, mut peer, _accepted) = connected(&[]).await;
         let call = spawn_echo(&channel, "x");
         let data = soon(peer.next_of(Kind::Data)).await;
-        say(&mut peer, data.stream);
+        act(&mut peer, data.stream);
         peer.send().await;
         let outcome = soon(call).await.expect("no panic");
         match (outcome, expected) {
-            (Ok(reply), Ok(expected)) => assert_eq!(reply, raw(expected)),
+            (Ok(response), Ok(expected)) => assert_eq!(response, raw(expected)),
             (Err(status), Err((code, part))) => {
                 assert!(status.code() == code && status.message().contains(part), "{status:?}, not {part}");
             }
@@ -389,10 +390,10 @@ async fn what_responses_mean() {
         }
     };
     let reset = async |error: ErrorCode, code: Code| {
-        let say = |peer: &mut Peer, stream: u32| {
+        let act = |peer: &mut Peer, stream: u32| {
             peer.reset(stream, error);
         };
-        check(&say, Err((code, "the stream was reset"))).await;
+        check(&act, Err((code, "the stream was reset"))).await;
     };
     reset(ErrorCode::Cancel, Code::Cancelled).await;
     reset(ErrorCode::EnhanceYourCalm, Code::ResourceExhausted).await;
@@ -401,11 +402,11 @@ async fn what_responses_mean() {
     reset(ErrorCode::NoError, Code::Internal).await;
 
     let http = async |status: &str, code: Code| {
-        let say = |peer: &mut Peer, stream: u32| {
+        let act = |peer: &mut Peer, stream: u32| {
             peer.headers(stream, false, &[(":status", status), ("content-type", "text/html")]);
             peer.data(stream, true, b"<html>");
         };
-        check(&say, Err((code, "not a gRPC response"))).await;
+        check(&act, Err((code, "not a gRPC response"))).await;
     };
     http("404", Code::Unimplemented).await;
     http("503", Code::Unavailable).await;
@@ -413,13 +414,13 @@ async fn what_responses_mean() {
     http("200", Code::Unknown).await;
 
     let body = async |body: &[u8], trailers: Option<&[(&str, &str)]>, expected| {
-        let say = |peer: &mut Peer, stream: u32| {
+        let act = |peer: &mut Peer, stream: u32| {
             peer.headers(stream, false, HEAD).data(stream, trailers.is_none(), body);
             if let Some(trailers) = trailers {
                 peer.headers(stream, true, trailers);
             }
         };
-        check(&say, expected).await;
+        check(&act, expected).await;
     };
     let message = peer::envelope(b"y");
     body(&message, Some(OK), Ok("y")).await;
@@ -435,8 +436,8 @@ async fn what_responses_mean() {
 
 /// Like tonic: a status carries the metadata of headers and trailers.
 #[tokio::test]
-async fn a_failure_of_a_call_with_one_answer_has_the_metadata_of_its_head() {
-    let head = [HEAD, &[("x-a", "1"), ("x-b", "1")]].concat();
+async fn failed_unary_status_includes_header_metadata() {
+    let headers = [HEAD, &[("x-a", "1"), ("x-b", "1")]].concat();
     for is_unary in [true, false] {
         let (channel, mut peer, _accepted) = connected(&[]).await;
         let call = tokio::spawn(async move {
@@ -449,7 +450,7 @@ async fn a_failure_of_a_call_with_one_answer_has_the_metadata_of_its_head() {
             called.map(|_| ())
         });
         let stream = soon(peer.next_of(Kind::Data)).await.stream;
-        peer.headers(stream, false, &head).headers(stream, true, &[("grpc-status", "9"), ("x-a", "2")]);
+        peer.headers(stream, false, &headers).headers(stream, true, &[("grpc-status", "9"), ("x-a", "2")]);
         peer.send().await;
         let status = soon(call).await.expect("no panic").expect_err("it fails");
         let values = |name| status.metadata().get_all(name).iter().map(AsRef::as_ref).collect::<Vec<&[u8]>>();
@@ -459,7 +460,7 @@ async fn a_failure_of_a_call_with_one_answer_has_the_metadata_of_its_head() {
 }
 
 #[tokio::test]
-async fn what_a_request_says() {
+async fn request_headers_are_complete() {
     let (builder, mut accepted) = channel_to_test();
     let (channel, mut peer) =
         tokio::join!(builder.user_agent("app/1").authority("name:7").connect(), async {
@@ -470,7 +471,7 @@ async fn what_a_request_says() {
     request.set_timeout(Duration::from_secs(5));
     let call: tokio::task::JoinHandle<Result<Response<Raw>, Status>> =
         tokio::spawn(async move { channel.unary(&ECHO, request, &CallOptions::default()).await });
-    let head = soon(peer.next_of(Kind::Headers)).await.text();
+    let headers = soon(peer.next_of(Kind::Headers)).await.text();
     for line in [
         ":method: POST\n",
         ":path: /test.Echo/Echo\n",
@@ -480,7 +481,7 @@ async fn what_a_request_says() {
         "user-agent: app/1 grpc-rust-thalweg/",
         "grpc-timeout: 5",
     ] {
-        assert!(head.contains(line), "{line} is not in\n{head}");
+        assert!(headers.contains(line), "{line} is not in\n{headers}");
     }
     call.abort();
     let reset = soon(peer.next_of(Kind::RstStream)).await;
@@ -488,7 +489,7 @@ async fn what_a_request_says() {
 }
 
 #[tokio::test]
-async fn a_deadline_says_what_the_call_waited_for() {
+async fn deadline_error_names_what_the_call_waited_for() {
     let late = async |channel: &Channel, message: &str, wait: bool| {
         let mut options = CallOptions::default();
         options.wait_for_ready = wait;
@@ -499,14 +500,14 @@ async fn a_deadline_says_what_the_call_waited_for() {
         status.message().to_owned()
     };
     let check = |message: &str, what: &str| {
-        let begin = format!("the deadline of the call has passed: {what} [/test.Echo/Echo to ");
+        let begin = format!("deadline exceeded: {what} [/test.Echo/Echo to ");
         assert!(message.starts_with(&begin), "{message}");
     };
     // Never accepts a connection.
     let silent = Channel::builder("memory:1")
         .connector(std::future::pending::<std::io::Result<tokio::io::DuplexStream>>);
     let silent = silent.connect_lazy().expect("a channel");
-    check(&late(&silent, "a", true).await, "no connection was ready (is the server running?)");
+    check(&late(&silent, "a", true).await, "no connection was ready (check that the server is running)");
     let server = thalweg::Server::builder().max_concurrent_streams(1).add_service(Echo::default());
     let channel =
         Channel::builder(crate::support::start(server).await).lanes(1).connect().await.expect("a server");
@@ -514,6 +515,6 @@ async fn a_deadline_says_what_the_call_waited_for() {
     let sleeping = spawn_echo(&channel, "sleep");
     until(|| channel.lanes()[0].in_flight == 1).await;
     let message = late(&channel, "a", false).await;
-    check(&message, "no stream was free: other calls use all that the server allows");
+    check(&message, "no stream was free: other calls use all streams that the server allows");
     sleeping.abort();
 }

@@ -33,18 +33,19 @@ fn echo(options: impl FnOnce(&mut ServiceOptions)) -> Echo {
 }
 
 #[tokio::test]
-async fn all_calls_in_all_encodings() {
+async fn all_call_types_work_with_all_encodings() {
     for encoding in encodings() {
         let target = serve(echo(|options| options.send_compressed = Some(encoding))).await;
         let (channel, options) = (connect(&target).await, options(encoding));
         for size in [0, 1, 1023, 1024, 100_000, 3_000_000] {
             let sent = raw((0..size).map(|i| (i % 251) as u8).collect::<Vec<u8>>());
-            let reply: Response<Raw> =
-                channel.unary(&ECHO, Request::new(sent.clone()), &options).await.expect("a reply");
-            assert!(reply.get_ref() == &sent, "{encoding:?} {size}");
+            let response: Response<Raw> =
+                channel.unary(&ECHO, Request::new(sent.clone()), &options).await.expect("a response");
+            assert!(response.get_ref() == &sent, "{encoding:?} {size}");
         }
         let many = || Request::new(items(vec![raw(vec![1; 50_000]), raw(vec![2; 10])]));
-        let count: Response<Raw> = channel.client_streaming(&COUNT, many(), &options).await.expect("a reply");
+        let count: Response<Raw> =
+            channel.client_streaming(&COUNT, many(), &options).await.expect("a response");
         assert_eq!(count.into_inner(), raw("2 50010"));
         let order = Request::new(raw("3 20000"));
         let mut repeated = channel
@@ -65,23 +66,23 @@ async fn all_calls_in_all_encodings() {
 
 /// Returns the headers, and the DATA frame of the first message.
 async fn first_message(peer: &mut Peer) -> (String, Frame) {
-    let head = peer.next_of(Kind::Headers).await;
-    (head.text(), peer.next_of(Kind::Data).await)
+    let headers = peer.next_of(Kind::Headers).await;
+    (headers.text(), peer.next_of(Kind::Data).await)
 }
 
 #[tokio::test]
-async fn what_a_client_compresses() {
+async fn client_compresses_messages_over_threshold() {
     const LONG: &[u8] = &[7; 2000];
     let check = async |options: CallOptions, request: Request<Raw>, name: Option<&str>, compressed: bool| {
         let (channel, mut peer, _accepted) = connected(&[]).await;
         let call = tokio::spawn(async move { channel.unary::<Raw, Raw>(&ECHO, request, &options).await });
-        let (head, message) = first_message(&mut peer).await;
+        let (headers, message) = first_message(&mut peer).await;
         let expected = name.map(|name| format!("grpc-encoding: {name}\n"));
         match expected {
-            Some(expected) => assert!(head.contains(&expected), "{head}"),
-            None => assert!(!head.contains("grpc-encoding: "), "{head}"),
+            Some(expected) => assert!(headers.contains(&expected), "{headers}"),
+            None => assert!(!headers.contains("grpc-encoding: "), "{headers}"),
         }
-        assert_eq!(message.payload[0] == 1, compressed, "{head}");
+        assert_eq!(message.payload[0] == 1, compressed, "{headers}");
         call.abort();
     };
     let long = || Request::new(raw(LONG));
@@ -118,31 +119,35 @@ async fn what_a_client_compresses() {
 }
 
 /// Returns the headers and the first message of the response to a client that accepts `accepts` and sends `encoding`.
-async fn answer(server: ServerBuilder, accepts: &str, encoding: Option<&str>) -> (String, Option<Frame>) {
+async fn first_response(
+    server: ServerBuilder,
+    accepts: &str,
+    encoding: Option<&str>,
+) -> (String, Option<Frame>) {
     let (near, far) = duplex(64 * 1024);
     tokio::spawn(server.serve_connection(far));
     let mut peer = Peer::client(near).await;
-    let mut head = REQUEST.to_vec();
-    head.push(("grpc-accept-encoding", accepts));
-    head.extend(encoding.map(|name| ("grpc-encoding", name)));
-    peer.headers(1, false, &head).message(1, true, &[7; 2000]).send().await;
-    let head = peer.next_of(Kind::Headers).await;
-    let message = if head.end_stream { None } else { Some(peer.next_of(Kind::Data).await) };
-    (head.text(), message)
+    let mut headers = REQUEST.to_vec();
+    headers.push(("grpc-accept-encoding", accepts));
+    headers.extend(encoding.map(|name| ("grpc-encoding", name)));
+    peer.headers(1, false, &headers).message(1, true, &[7; 2000]).send().await;
+    let headers = peer.next_of(Kind::Headers).await;
+    let message = if headers.end_stream { None } else { Some(peer.next_of(Kind::Data).await) };
+    (headers.text(), message)
 }
 
 #[tokio::test]
-async fn what_a_server_compresses() {
+async fn server_compresses_for_clients_that_accept() {
     let check = async |server: ServerBuilder, accepts: &str, expected: Option<Encoding>| {
-        let (head, message) = answer(server, accepts, None).await;
+        let (headers, message) = first_response(server, accepts, None).await;
         match expected {
             Some(encoding) => {
-                assert!(head.contains(&format!("grpc-encoding: {}\n", encoding.name())), "{head}");
+                assert!(headers.contains(&format!("grpc-encoding: {}\n", encoding.name())), "{headers}");
             }
-            None => assert!(!head.contains("grpc-encoding: "), "{head}"),
+            None => assert!(!headers.contains("grpc-encoding: "), "{headers}"),
         }
-        let flag = message.expect("a reply").payload[0];
-        assert_eq!(flag == 1, expected.is_some(), "{accepts}: {head}");
+        let flag = message.expect("a response").payload[0];
+        assert_eq!(flag == 1, expected.is_some(), "{accepts}: {headers}");
     };
     let service = |encoding| echo(|options| options.send_compressed = encoding);
     let all = EncodingSet::ALL.value();
@@ -161,22 +166,22 @@ async fn what_a_server_compresses() {
         options.send_compressed = Some(Encoding::Gzip);
         options.compression_threshold = 2001;
     });
-    let (head, message) = answer(Server::builder().add_service(above), all, None).await;
-    assert!(head.contains("grpc-encoding: gzip"), "{head}");
-    assert_eq!(message.expect("a reply").payload[0], 0);
+    let (headers, message) = first_response(Server::builder().add_service(above), all, None).await;
+    assert!(headers.contains("grpc-encoding: gzip"), "{headers}");
+    assert_eq!(message.expect("a response").payload[0], 0);
 }
 
 #[tokio::test]
-async fn what_a_server_does_not_take_it_refuses_with_the_list() {
+async fn unsupported_request_encoding_is_rejected_with_list() {
     let check = async |accepts: EncodingSet, encoding: &str, list: &str| {
         let service = echo(|options| options.accept_compressed = accepts);
-        let (head, message) =
-            answer(Server::builder().add_service(service), "identity", Some(encoding)).await;
-        assert!(message.is_none(), "{head}");
+        let (headers, message) =
+            first_response(Server::builder().add_service(service), "identity", Some(encoding)).await;
+        assert!(message.is_none(), "{headers}");
         for line in ["grpc-status: 12\n".to_owned(), format!("grpc-accept-encoding: {list}\n")] {
-            assert!(head.contains(&line), "{line} is not in {head}");
+            assert!(headers.contains(&line), "{line} is not in {headers}");
         }
-        assert!(head.contains(encoding) && head.contains(&format!("accepted are {list}")), "{head}");
+        assert!(headers.contains(encoding) && headers.contains(&format!("accepted are {list}")), "{headers}");
     };
     let gzip = EncodingSet::IDENTITY.with(Encoding::Gzip);
     check(EncodingSet::ALL, "snappy", EncodingSet::ALL.value()).await;
@@ -186,7 +191,7 @@ async fn what_a_server_does_not_take_it_refuses_with_the_list() {
 }
 
 #[tokio::test]
-async fn what_a_client_is_told() {
+async fn client_announces_accepted_encodings() {
     let target = serve(echo(|options| options.accept_compressed = EncodingSet::IDENTITY)).await;
     let channel = connect(&target).await;
     let call =
@@ -197,11 +202,11 @@ async fn what_a_client_is_told() {
 }
 
 #[tokio::test]
-async fn bombs_end_at_the_limit() {
+async fn decompression_bomb_ends_at_limit() {
     for encoding in encodings() {
         let options = options(encoding);
         let bomb = || Request::new(raw(vec![0; (4 << 20) + 1]));
-        let expected = "received message after decompression larger than max 4194304: the receiver's \
+        let expected = "received message after decompression larger than max 4194304: see the receiver's \
                         max_decoding_message_size";
         let check = |outcome: Result<Response<Raw>, Status>| {
             let status = outcome.expect_err("too large");
@@ -222,7 +227,7 @@ async fn bombs_end_at_the_limit() {
 }
 
 #[tokio::test]
-async fn a_handler_may_leave_a_response_uncompressed() {
+async fn handler_can_disable_compression_of_a_response() {
     static SECRET: thalweg::Method = thalweg::Method::new("/test.Secret/Tell");
     struct Secret;
     impl thalweg::server::Service for Secret {
@@ -248,10 +253,10 @@ async fn a_handler_may_leave_a_response_uncompressed() {
         let (near, far) = duplex(64 * 1024);
         tokio::spawn(Server::builder().add_service(Secret).serve_connection(far));
         let mut peer = Peer::client(near).await;
-        let mut head = REQUEST.to_vec();
-        head[2] = (":path", SECRET.path());
-        head.push(("grpc-accept-encoding", "gzip"));
-        peer.headers(1, false, &head).message(1, true, order.as_bytes()).send().await;
+        let mut headers = REQUEST.to_vec();
+        headers[2] = (":path", SECRET.path());
+        headers.push(("grpc-accept-encoding", "gzip"));
+        peer.headers(1, false, &headers).message(1, true, order.as_bytes()).send().await;
         let (_, message) = first_message(&mut peer).await;
         assert_eq!(message.payload[0] == 1, compressed, "{order}");
     };
@@ -260,7 +265,7 @@ async fn a_handler_may_leave_a_response_uncompressed() {
 }
 
 #[tokio::test]
-async fn clients_begin_with_the_options_of_their_channel() {
+async fn clients_inherit_options_of_channel() {
     let mut options = CallOptions::default();
     options.wait_for_ready = true;
     let channel = Channel::builder("127.0.0.1:1").call_options(options).send_compressed(Encoding::Deflate);
@@ -274,7 +279,7 @@ async fn clients_begin_with_the_options_of_their_channel() {
 }
 
 #[tokio::test]
-async fn a_response_in_an_encoding_that_nobody_asked_for() {
+async fn response_in_unrequested_encoding_is_rejected() {
     let (builder, mut accepted) = channel_to_test();
     let channel = builder.connect_lazy().expect("a channel");
     let call = tokio::spawn(async move {
@@ -283,8 +288,8 @@ async fn a_response_in_an_encoding_that_nobody_asked_for() {
     let mut peer = Peer::server(accepted.recv().await.expect("it connects"), &[]).await;
     let request = peer.next_of(Kind::Headers).await;
     assert!(request.text().contains(&format!("grpc-accept-encoding: {}\n", EncodingSet::ALL.value())));
-    let head = [HEAD, &[("grpc-encoding", "snappy")]].concat();
-    peer.headers(1, false, &head).message(1, false, b"a").headers(1, true, OK).send().await;
+    let headers = [HEAD, &[("grpc-encoding", "snappy")]].concat();
+    peer.headers(1, false, &headers).message(1, false, b"a").headers(1, true, OK).send().await;
     let status = call.await.expect("no panic").expect_err("snappy is not known");
     assert_eq!(status.code(), Code::Internal);
     assert!(status.message().contains("\"snappy\" is not supported"), "{status}");
@@ -323,7 +328,7 @@ impl Service for CountedService {
 /// 64 requests of one client are ready at once, as calls or as streams, each a few KiB that decompress to 2 MiB. Calls
 /// of other clients on the thread wait for some of the decompressions, but not for all.
 #[tokio::test]
-async fn others_have_their_turn_between_requests_that_are_decompressed() {
+async fn decompressing_requests_yields_to_other_tasks() {
     let check = async |path| {
         let bomb = compressed_envelope(&vec![0; 2 << 20]);
         let (near, far) = duplex(1 << 20);
@@ -332,14 +337,14 @@ async fn others_have_their_turn_between_requests_that_are_decompressed() {
         tokio::spawn(server.serve_connection(far));
         let other = connect(&serve(Echo::default()).await).await;
         let mut peer = Peer::client(near).await;
-        let mut head: Vec<_> = REQUEST.iter().copied().filter(|(name, _)| *name != ":path").collect();
-        head.insert(0, (":path", path));
-        head.push(("grpc-encoding", "gzip"));
+        let mut headers: Vec<_> = REQUEST.iter().copied().filter(|(name, _)| *name != ":path").collect();
+        headers.insert(0, (":path", path));
+        headers.push(("grpc-encoding", "gzip"));
         for number in 0..64 {
-            peer.headers(1 + 2 * number, false, &head).data(1 + 2 * number, true, &bomb);
+            peer.headers(1 + 2 * number, false, &headers).data(1 + 2 * number, true, &bomb);
         }
         peer.send().await;
-        soon(crate::support::echo(&other, raw("x"))).await.expect("an answer");
+        soon(crate::support::echo(&other, raw("x"))).await.expect("a response");
         let waited_for = counted.0.load(Ordering::SeqCst);
         assert!(waited_for <= 5, "{path}: {waited_for}");
         until(|| counted.0.load(Ordering::SeqCst) == 64).await;
@@ -350,25 +355,28 @@ async fn others_have_their_turn_between_requests_that_are_decompressed() {
 
 /// Ready messages are read in a row, but only a few that decompress to a large size.
 #[tokio::test]
-async fn a_reader_gives_way_after_some_decompressed_messages() {
+async fn reading_decompressed_messages_yields() {
     const LEN: usize = 100_000;
     let target = serve(echo(|options| options.send_compressed = Some(Encoding::Gzip))).await;
     let channel = connect(&target).await;
     let sent = Request::new(items(vec![raw(vec![7; LEN]); 40]));
-    let replies = channel.bidi_streaming::<_, Raw>(&CHAT, sent, &options(Encoding::Gzip)).await;
-    let mut replies = replies.expect("a stream").into_inner();
+    let responses = channel.bidi_streaming::<_, Raw>(&CHAT, sent, &options(Encoding::Gzip)).await;
+    let mut responses = responses.expect("a stream").into_inner();
     // By now everything has arrived.
     tokio::time::sleep(Duration::from_millis(500)).await;
-    let mut rows = vec![0];
-    while rows.iter().sum::<usize>() < 40 {
-        if let Some(message) = poll_once(Box::pin(replies.message()).as_mut()) {
+    let mut request_counts = vec![0];
+    while request_counts.iter().sum::<usize>() < 40 {
+        if let Some(message) = poll_once(Box::pin(responses.message()).as_mut()) {
             assert_eq!(message.expect("no error"), Some(raw(vec![7; LEN])));
-            *rows.last_mut().expect("there is one") += 1;
+            *request_counts.last_mut().expect("there is one") += 1;
         } else {
-            rows.push(0);
+            request_counts.push(0);
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     }
     // 256 KiB plus the rest of the last message.
-    assert!(rows.iter().all(|row| *row <= 3) && rows.contains(&3), "{rows:?}");
+    assert!(
+        request_counts.iter().all(|request_count| *request_count <= 3) && request_counts.contains(&3),
+        "{request_counts:?}"
+    );
 }

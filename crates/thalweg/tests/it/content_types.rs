@@ -32,7 +32,7 @@ impl Message for Text {
     }
 }
 
-static SAY: Method = Method::new("/test.Texts/Say").with_content_subtype(Text::CONTENT_SUBTYPE);
+static ECHO_TEXT: Method = Method::new("/test.Texts/Say").with_content_subtype(Text::CONTENT_SUBTYPE);
 static PLAIN: Method = Method::new("/test.Texts/Say");
 
 struct Texts;
@@ -60,7 +60,7 @@ impl Service for Texts {
 }
 
 /// Returns the response headers for a request with this content type.
-async fn answer(mut peer: Peer, path: &str, content_type: &str, message: &str) -> Frame {
+async fn respond(mut peer: Peer, path: &str, content_type: &str, message: &str) -> Frame {
     let fields = [
         (":method", "POST"),
         (":scheme", "http"),
@@ -73,11 +73,11 @@ async fn answer(mut peer: Peer, path: &str, content_type: &str, message: &str) -
 }
 
 #[tokio::test]
-async fn answers_say_what_their_requests_said() {
+async fn response_content_type_matches_request() {
     let check = async |path: &str, content_type: &str, message: &str, expected: &[&str]| {
-        let head = answer(client_of(Texts).await, path, content_type, message).await.text();
+        let headers = respond(client_of(Texts).await, path, content_type, message).await.text();
         for part in expected {
-            assert!(head.contains(part), "{path} {content_type} {message}: {part} is not in\n{head}");
+            assert!(headers.contains(part), "{path} {content_type} {message}: {part} is not in\n{headers}");
         }
     };
     let (plain, text) = ("content-type: application/grpc\n", "content-type: application/grpc+text\n");
@@ -96,59 +96,59 @@ async fn answers_say_what_their_requests_said() {
 }
 
 #[tokio::test]
-async fn a_method_that_says_nothing_takes_what_comes() {
+async fn method_without_subtype_accepts_any() {
     for content_type in ["application/grpc", "application/grpc+proto", "application/grpc+text"] {
-        let head = answer(client_of(Echo::default()).await, "/test.Echo/Echo", content_type, "x").await;
+        let headers = respond(client_of(Echo::default()).await, "/test.Echo/Echo", content_type, "x").await;
         assert!(
-            head.text().contains("content-type: application/grpc\n") && !head.end_stream,
+            headers.text().contains("content-type: application/grpc\n") && !headers.end_stream,
             "{content_type}"
         );
     }
 }
 
 #[tokio::test]
-async fn calls_say_what_their_method_does() {
+async fn call_uses_content_type_of_method() {
     let (channel, mut peer, _accepted) = connected(&[]).await;
     let intercepted = channel.with_interceptor(|call: Call, next: Next| next.run(call));
     // The cached headers of the two methods stay separate.
     for _ in 0..2 {
-        let call = tokio::spawn(say(channel.clone(), SAY.clone()));
-        check_head(&mut peer, "application/grpc+text").await;
-        soon(call).await.expect("no panic").expect("an answer");
-        let call = tokio::spawn(say(intercepted.clone(), SAY.clone()));
-        check_head(&mut peer, "application/grpc+text").await;
-        soon(call).await.expect("no panic").expect("an answer");
-        let call = tokio::spawn(say(channel.clone(), PLAIN.clone()));
-        check_head(&mut peer, "application/grpc").await;
-        soon(call).await.expect("no panic").expect("an answer");
+        let call = tokio::spawn(call_method(channel.clone(), ECHO_TEXT.clone()));
+        check_request_headers(&mut peer, "application/grpc+text").await;
+        soon(call).await.expect("no panic").expect("a response");
+        let call = tokio::spawn(call_method(intercepted.clone(), ECHO_TEXT.clone()));
+        check_request_headers(&mut peer, "application/grpc+text").await;
+        soon(call).await.expect("no panic").expect("a response");
+        let call = tokio::spawn(call_method(channel.clone(), PLAIN.clone()));
+        check_request_headers(&mut peer, "application/grpc").await;
+        soon(call).await.expect("no panic").expect("a response");
     }
     // A different method with the same path.
     let other = PLAIN.clone().with_content_subtype("other");
-    let call = tokio::spawn(say(channel.clone(), other));
-    check_head(&mut peer, "application/grpc+other").await;
-    soon(call).await.expect("no panic").expect("an answer");
+    let call = tokio::spawn(call_method(channel.clone(), other));
+    check_request_headers(&mut peer, "application/grpc+other").await;
+    soon(call).await.expect("no panic").expect("a response");
 }
 
-async fn say(caller: impl Caller, method: Method) -> Result<Response<Text>, Status> {
+async fn call_method(caller: impl Caller, method: Method) -> Result<Response<Text>, Status> {
     caller.unary(&method, Request::new(Text("x".into())), &CallOptions::default()).await
 }
 
 /// Checks the headers of a call and responds.
-async fn check_head(peer: &mut Peer, content_type: &str) {
-    let head = soon(peer.next_of(Kind::Headers)).await;
+async fn check_request_headers(peer: &mut Peer, content_type: &str) {
+    let headers = soon(peer.next_of(Kind::Headers)).await;
     let line = format!("content-type: {content_type}\n");
-    assert!(head.text().contains(&line), "{line} is not in\n{}", head.text());
-    let answer = [(":status", "200"), ("content-type", content_type)];
-    peer.headers(head.stream, false, &answer).message(head.stream, false, b"x");
-    peer.headers(head.stream, true, OK).send().await;
+    assert!(headers.text().contains(&line), "{line} is not in\n{}", headers.text());
+    let respond = [(":status", "200"), ("content-type", content_type)];
+    peer.headers(headers.stream, false, &respond).message(headers.stream, false, b"x");
+    peer.headers(headers.stream, true, OK).send().await;
 }
 
 #[tokio::test]
-async fn a_client_and_a_server_that_agree() {
+async fn client_and_server_with_same_subtype() {
     let channel: Channel = connect(&serve(Texts).await).await;
-    for method in [&SAY, &PLAIN] {
-        let answer = say(channel.clone(), method.clone()).await.expect("an answer");
-        assert_eq!(answer.into_inner(), Text("x".into()));
+    for method in [&ECHO_TEXT, &PLAIN] {
+        let respond = call_method(channel.clone(), method.clone()).await.expect("a response");
+        assert_eq!(respond.into_inner(), Text("x".into()));
     }
     let other = Method::new("/test.Texts/Say").with_content_subtype("json");
     let refused = channel.unary::<Raw, Raw>(&other, Request::new(raw("x")), &CallOptions::default()).await;
@@ -157,7 +157,7 @@ async fn a_client_and_a_server_that_agree() {
 }
 
 #[test]
-#[should_panic(expected = "a content subtype has letters")]
-fn no_method_says_what_is_no_content_type() {
+#[should_panic(expected = "a content subtype can only have letters")]
+fn invalid_content_subtype_panics() {
     let _ = Method::new("/a.B/C").with_content_subtype("text; x");
 }

@@ -65,12 +65,13 @@ async fn call(channel: &Channel, message: &str, options: &CallOptions) -> Result
 }
 
 #[tokio::test]
-async fn nobody_listens() {
+async fn refused_connection_is_named() {
     let target = nowhere().await;
     let channel = lazy(&target);
     let status = echo(&channel, raw("x")).await.expect_err("nobody is there");
     let refused = format!(
-        "can't connect to {target}: Connection refused (os error 111) (is the server running?); the next is due in \
+        "failed to connect to {target}: Connection refused (os error 111) (check that the server is running); next \
+         attempt in \
          * s [/test.Echo/Echo to {target}, connecting]"
     );
     check(&status, Code::Unavailable, &refused);
@@ -81,27 +82,27 @@ async fn nobody_listens() {
     patient.wait_for_ready = true;
     let status = call(&channel, "x", &patient).await.expect_err("nobody comes");
     let late = format!(
-        "the deadline of the call has passed: no connection was ready: can't connect to {target}: Connection \
-         refused (os error 111) (is the server running?); * attempts have failed in * s, the next is due in * s \
+        "deadline exceeded: no connection was ready: failed to connect to {target}: Connection \
+         refused (os error 111) (check that the server is running); * attempts failed in * s, next attempt in * s \
          [/test.Echo/Echo to {target}]"
     );
     check(&status, Code::DeadlineExceeded, &late);
 }
 
 #[tokio::test]
-async fn a_name_that_nobody_has() {
+async fn unknown_host_is_named() {
     let target = "thalweg.invalid:50051";
     let status = echo(&lazy(target), raw("x")).await.expect_err("RFC 6761: it has no address");
     check(
         &status,
         Code::Unavailable,
-        "can't resolve thalweg.invalid:50051: * (check the name and its DNS records); the next is due in * s \
+        "failed to resolve thalweg.invalid:50051: * (check the name and its DNS records); next attempt in * s \
          [/test.Echo/Echo to thalweg.invalid:50051, connecting]",
     );
 }
 
 #[tokio::test]
-async fn a_listener_that_says_nothing() {
+async fn silent_listener_times_out() {
     let check_silent = async |tls: Option<ClientTlsConfig>, shakes_hands: Option<Identity>, missing: &str| {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let target = listener.local_addr().expect("an address").to_string();
@@ -125,24 +126,24 @@ async fn a_listener_that_says_nothing() {
             &status,
             Code::Unavailable,
             &format!(
-                "no connection to {target} within 500ms: {target} {missing}; the next is due in * s \
+                "no connection to {target} within 500ms: {target} {missing}; next attempt in * s \
                  [/test.Echo/Echo to {target}, connecting]"
             ),
         );
     };
     let authority = Authority::new();
     let tls = || Some(trusting(&authority));
-    let settings = "had not sent its HTTP/2 SETTINGS (is it a gRPC server, and without TLS?)";
+    let settings = "had not sent its HTTP/2 SETTINGS (check that it is a gRPC server without TLS)";
     check_silent(None, None, settings).await;
-    let handshake = "had not finished the TLS handshake (does it speak TLS at this port?)";
+    let handshake = "had not finished the TLS handshake (check that it uses TLS at this port)";
     check_silent(tls(), None, handshake).await;
-    let settings = "had not sent its HTTP/2 SETTINGS (is it a gRPC server?)";
+    let settings = "had not sent its HTTP/2 SETTINGS (check that it is a gRPC server)";
     check_silent(tls(), Some(authority.identity("localhost")), settings).await;
 }
 
 /// Like a firewall that drops packets silently.
 #[tokio::test(start_paused = true)]
-async fn nobody_accepts() {
+async fn unaccepted_connection_times_out() {
     let builder = Channel::builder("memory:1");
     let channel = builder.connector(std::future::pending::<std::io::Result<tokio::io::DuplexStream>>);
     let channel = channel.connect_lazy().expect("a target");
@@ -150,52 +151,52 @@ async fn nobody_accepts() {
     check(
         &status,
         Code::Unavailable,
-        "no connection to memory:1 within 20s: the other end had not accepted it; the next is due in * s \
+        "no connection to memory:1 within 20s: the other end had not accepted it; next attempt in * s \
          [/test.Echo/Echo to memory:1, connecting]",
     );
 }
 
 /// Listeners that close, or speak something other than HTTP/2.
 #[tokio::test]
-async fn a_listener_that_is_no_grpc_server() {
-    let check_answer = async |answer: &'static [u8], says: &str| {
+async fn non_grpc_listener_is_named() {
+    let check_first_bytes = async |respond: &'static [u8], description: &str| {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let target = listener.local_addr().expect("an address").to_string();
         tokio::spawn(async move {
             let (mut socket, _) = listener.accept().await.expect("a client");
             let mut preface = [0; 24];
             socket.read_exact(&mut preface).await.expect("a preface");
-            socket.write_all(answer).await.expect("a client");
+            socket.write_all(respond).await.expect("a client");
             socket.shutdown().await.expect("a client");
             let _ = socket.read_to_end(&mut Vec::new()).await;
         });
         let channel = lazy(&target);
         let status = echo(&channel, raw("x")).await.expect_err("it is no gRPC server");
         let expected =
-            format!("{target}{says}; the next is due in * s [/test.Echo/Echo to {target}, connecting]");
+            format!("{target}{description}; next attempt in * s [/test.Echo/Echo to {target}, connecting]");
         check(&status, Code::Unavailable, &expected);
     };
     let ends =
-        " closed the connection (before it sent HTTP/2 SETTINGS: is it a gRPC server, and without TLS?)";
-    check_answer(b"", ends).await;
-    let http1 = ": the server speaks HTTP/1.x, not HTTP/2: is this a gRPC port?";
-    check_answer(b"HTTP/1.1 400 Bad Request\r\n\r\n", http1).await;
+        " closed the connection (before it sent HTTP/2 SETTINGS; check that it is a gRPC server without TLS)";
+    check_first_bytes(b"", ends).await;
+    let http1 = ": the server speaks HTTP/1.x, not HTTP/2 (check that this is a gRPC port)";
+    check_first_bytes(b"HTTP/1.1 400 Bad Request\r\n\r\n", http1).await;
 }
 
-const LATE: &str = "the deadline of the call has passed:";
+const LATE: &str = "deadline exceeded:";
 
 /// Long enough to send a call, in a test with real time.
 const SHORT: Duration = Duration::from_millis(200);
 
 #[tokio::test]
-async fn no_stream_is_free_in_time() {
+async fn waiting_for_free_stream_times_out() {
     let target = start(server().max_concurrent_streams(1)).await;
     let channel = Channel::builder(&target).lanes(1).connect().await.expect("a server");
     let sleeping = spawn_echo(&channel, "sleep");
     until(|| channel.lanes()[0].in_flight == 1).await;
     let status = call(&channel, "x", &within(SHORT)).await.expect_err("no stream is free");
     let expected = format!(
-        "{LATE} no stream was free: other calls use all that the server allows [/test.Echo/Echo to {target}]"
+        "{LATE} no stream was free: other calls use all streams that the server allows [/test.Echo/Echo to {target}]"
     );
     check(&status, Code::DeadlineExceeded, &expected);
     sleeping.abort();
@@ -203,7 +204,7 @@ async fn no_stream_is_free_in_time() {
 
 /// The server ignores the deadline; the client enforces it.
 #[tokio::test]
-async fn a_deadline_says_how_far_the_call_was() {
+async fn deadline_error_names_stage_of_unary_call() {
     let late = |what: &str| format!("{LATE} {what} [/test.Echo/Echo to memory:1]");
     let (channel, mut peer, _accepted) = connected(&[]).await;
     let status = call(&channel, "x", &within(SHORT)).await.expect_err("too late");
@@ -219,8 +220,8 @@ async fn a_deadline_says_how_far_the_call_was() {
     peer.headers(stream, false, HEAD).data(stream, false, &[&[0, 0, 0, 0, 99][..], &[7; 10]].concat());
     peer.send().await;
     let status = calling.await.expect("no panic").expect_err("too late");
-    let begun = late("its answer had begun, with * bytes of its message, and was not whole");
-    check(&status, Code::DeadlineExceeded, &begun);
+    let partial_response = late("the response was incomplete, with * bytes of its message");
+    check(&status, Code::DeadlineExceeded, &partial_response);
 
     // The peer's windows are 64 KiB.
     let (large, options) = ("z".repeat(100_000), within(SHORT));
@@ -231,12 +232,12 @@ async fn a_deadline_says_how_far_the_call_was() {
             .is_some_and(|frame| frame.kind != Kind::RstStream || frame.stream == stream)
         {}
     });
-    let unsent = late("* bytes of its message were not sent: the server takes no more (flow control)");
+    let unsent = late("* bytes of the request message were not sent: blocked by the server's flow control");
     check(&status.expect_err("too late"), Code::DeadlineExceeded, &unsent);
 }
 
 #[tokio::test]
-async fn a_deadline_says_how_far_a_stream_was() {
+async fn deadline_error_names_stage_of_stream() {
     let (channel, mut peer, _accepted) = connected(&[]).await;
     let (_requests, source) = tokio::sync::mpsc::unbounded_channel::<Raw>();
     let requests = Request::new(Receiver(source));
@@ -261,7 +262,7 @@ async fn a_deadline_says_how_far_a_stream_was() {
 }
 
 #[tokio::test]
-async fn messages_that_are_too_large() {
+async fn too_large_message_is_named() {
     let target = start(server()).await;
     let channel = connect(&target).await;
     let mut options = CallOptions::default();
@@ -271,14 +272,14 @@ async fn messages_that_are_too_large() {
         &status,
         Code::ResourceExhausted,
         &format!(
-            "trying to send message larger than max (5 vs. 3): the sender's max_encoding_message_size \
+            "trying to send message larger than max (5 vs. 3): see the sender's max_encoding_message_size \
              [/test.Echo/Echo to {target}, not sent]"
         ),
     );
     let mut options = CallOptions::default();
     options.max_decoding_message_size = 3;
     let status = call(&channel, "12345", &options).await.expect_err("too large");
-    let received = "received message larger than max (5 vs. 3): the receiver's max_decoding_message_size";
+    let received = "received message larger than max (5 vs. 3): see the receiver's max_decoding_message_size";
     let context = format!("[/test.Echo/Echo to {target}, receiving the response]");
     check(&status, Code::ResourceExhausted, &format!("{received} {context}"));
     let order = Request::new(raw("1 5"));
@@ -299,34 +300,36 @@ async fn messages_that_are_too_large() {
 }
 
 #[tokio::test]
-async fn a_server_that_resets() {
-    let check_reset = async |code: ErrorCode, expected: Code, says: &str| {
+async fn reset_by_server_is_named() {
+    let check_reset = async |code: ErrorCode, expected: Code, description: &str| {
         let (channel, mut peer, _accepted) = connected(&[]).await;
         let call = spawn_echo(&channel, "x");
         let stream = soon(peer.next_of(Kind::Data)).await.stream;
         peer.reset(stream, code).send().await;
         let status = soon(call).await.expect("no panic").expect_err("it was reset");
-        check(&status, expected, &format!("the stream was reset with {says}"));
+        check(&status, expected, &format!("the stream was reset with {description}"));
     };
     let context = "[/test.Echo/Echo to memory:1, waiting for the response]";
-    let says = format!("INTERNAL_ERROR: the peer reset the stream {context}");
-    check_reset(ErrorCode::InternalError, Code::Internal, &says).await;
-    let says = format!("CANCEL: the peer reset the stream (it gave the call up) {context}");
-    check_reset(ErrorCode::Cancel, Code::Cancelled, &says).await;
-    let says = format!("ENHANCE_YOUR_CALM: the peer reset the stream (it wants fewer calls) {context}");
-    check_reset(ErrorCode::EnhanceYourCalm, Code::ResourceExhausted, &says).await;
-    let says = format!("INADEQUATE_SECURITY: the peer reset the stream (it wants better TLS) {context}");
-    check_reset(ErrorCode::InadequateSecurity, Code::PermissionDenied, &says).await;
-    let http1 =
-        "HTTP_1_1_REQUIRED: the peer reset the stream (it wants HTTP/1.1, which gRPC is not spoken over)";
+    let description = format!("INTERNAL_ERROR: the peer reset the stream {context}");
+    check_reset(ErrorCode::InternalError, Code::Internal, &description).await;
+    let description = format!("CANCEL: the peer reset the stream (it cancelled the call) {context}");
+    check_reset(ErrorCode::Cancel, Code::Cancelled, &description).await;
+    let description =
+        format!("ENHANCE_YOUR_CALM: the peer reset the stream (it limits the rate of calls) {context}");
+    check_reset(ErrorCode::EnhanceYourCalm, Code::ResourceExhausted, &description).await;
+    let description =
+        format!("INADEQUATE_SECURITY: the peer reset the stream (it requires stronger TLS) {context}");
+    check_reset(ErrorCode::InadequateSecurity, Code::PermissionDenied, &description).await;
+    let http1 = "HTTP_1_1_REQUIRED: the peer reset the stream (it requires HTTP/1.1, which gRPC cannot use)";
     check_reset(ErrorCode::Http11Required, Code::Internal, &format!("{http1} {context}")).await;
-    let says = format!("NO_ERROR: the peer reset the stream (it ended the response in the middle) {context}");
-    check_reset(ErrorCode::NoError, Code::Internal, &says).await;
+    let description =
+        format!("NO_ERROR: the peer reset the stream (it did not finish the response) {context}");
+    check_reset(ErrorCode::NoError, Code::Internal, &description).await;
 }
 
 /// A refused call was retried, and the second attempt failed.
 #[tokio::test]
-async fn the_attempt_is_named() {
+async fn error_names_attempt() {
     let (channel, mut peer, _accepted) = connected(&[]).await;
     let call = spawn_echo(&channel, "x");
     for _ in 0..2 {
@@ -337,7 +340,7 @@ async fn the_attempt_is_named() {
     check(
         &status,
         Code::Unavailable,
-        "the stream was reset with REFUSED_STREAM: the peer reset the stream (it has more calls than it wants) \
+        "the stream was reset with REFUSED_STREAM: the peer reset the stream (it accepts no more concurrent calls) \
          [/test.Echo/Echo to memory:1, attempt 2, waiting for the response]",
     );
 
@@ -350,7 +353,7 @@ async fn the_attempt_is_named() {
     check(
         &status,
         Code::Unavailable,
-        "memory:1 closed the connection (was the server killed, or the connection cut on the way?) \
+        "memory:1 closed the connection (the server may have been killed, or the connection cut) \
          [/test.Echo/Echo to memory:1, attempt 2, waiting for the response]",
     );
 }
@@ -371,7 +374,7 @@ async fn mortal(server: ServerBuilder, resets: bool) -> (String, JoinHandle<()>)
 }
 
 #[tokio::test]
-async fn a_server_that_is_killed() {
+async fn killed_server_is_named() {
     let authority = Authority::new();
     for (has_tls, resets) in [(false, false), (false, true), (true, false), (true, true)] {
         let start = async || {
@@ -394,7 +397,7 @@ async fn a_server_that_is_killed() {
                 (_, true) => format!("connection to {address} lost: Connection reset by peer (os error 104)"),
             };
             let expected = format!(
-                "{what} (was the server killed, or the connection cut on the way?) [{path} to ipv4:{address} \
+                "{what} (the server may have been killed, or the connection cut) [{path} to ipv4:{address} \
                  ({address}), {phase}]"
             );
             check(status, Code::Unavailable, &expected);
@@ -404,7 +407,7 @@ async fn a_server_that_is_killed() {
         let call = spawn_echo(&channel, "sleep");
         until(|| channel.lanes()[0].in_flight == 1).await;
         // The response to a later call shows that the server has the first.
-        echo(&channel, raw("x")).await.expect("an answer");
+        echo(&channel, raw("x")).await.expect("a response");
         serving.abort();
         let status = soon(call).await.expect("no panic").expect_err("it was killed");
         killed(&status, &address, "/test.Echo/Echo", "waiting for the response");
@@ -426,9 +429,9 @@ fn trusting(authority: &Authority) -> ClientTlsConfig {
 }
 
 #[tokio::test]
-async fn tls_that_does_not_fit() {
+async fn tls_mismatch_is_named() {
     let (authority, other) = (Authority::new(), Authority::new());
-    let check_call = async |identity: Option<Identity>, tls: Option<ClientTlsConfig>, says: &str| {
+    let check_call = async |identity: Option<Identity>, tls: Option<ClientTlsConfig>, description: &str| {
         let server = match identity {
             Some(identity) => server().tls(identity),
             None => server(),
@@ -443,55 +446,54 @@ async fn tls_that_does_not_fit() {
         let channel = channel.connect_lazy().expect("a configuration");
         let status = call(&channel, "x", &CallOptions::default()).await.expect_err("they don't understand");
         let expected = format!(
-            "{address}: {says}; the next is due in * s [/test.Echo/Echo to ipv4:{address}, connecting]"
+            "{address}: {description}; next attempt in * s [/test.Echo/Echo to ipv4:{address}, connecting]"
         );
         check(&status, Code::Unavailable, &expected);
     };
     let right = || Some(authority.identity("localhost"));
-    let plain = "the server speaks TLS, and this channel does not (is https:// missing?)";
+    let plain = "the server uses TLS, and this channel does not (use https://)";
     check_call(right(), None, plain).await;
     let not_tls =
-        "the server speaks HTTP/2 without TLS, and this channel uses TLS: is this the port for TLS?";
+        "the server speaks HTTP/2 without TLS, and this channel uses TLS (check that this is the TLS port)";
     check_call(None, Some(trusting(&authority)), not_tls).await;
-    let unknown = "the TLS handshake failed: invalid peer certificate: UnknownIssuer (no authority that is trusted \
-                   here has issued the peer's certificate; give the certificate of the one that has, or have the \
-                   peer send its whole chain)";
+    let unknown = "the TLS handshake failed: invalid peer certificate: UnknownIssuer (no trusted authority issued the \
+                   peer's certificate; add the CA that did, or have the peer send its whole chain)";
     check_call(Some(other.identity("localhost")), Some(trusting(&authority)), unknown).await;
     let name = "the TLS handshake failed: invalid peer certificate: certificate not valid for name \"localhost\"; \
-                certificate is only valid for DnsName(\"elsewhere\") (connect by a name that the certificate has, or \
-                set the name to verify)";
+                certificate is only valid for DnsName(\"elsewhere\") (use a name that is in the \
+                certificate, or set the name to verify)";
     check_call(Some(authority.identity("elsewhere")), Some(trusting(&authority)), name).await;
 }
 
 #[tokio::test]
-async fn a_server_that_goes_away() {
-    let check_farewell = async |code: u8, words: &[u8], says: &str| {
+async fn goaway_is_named() {
+    let check_goaway = async |code: u8, words: &[u8], description: &str| {
         let (channel, mut peer, _accepted) = connected(&[]).await;
         let call = spawn_echo(&channel, "x");
         let stream = soon(peer.next_of(Kind::Data)).await.stream;
-        let farewell = [&[0, 0, 0, stream as u8, 0, 0, 0, code], words].concat();
-        peer.headers(stream, false, HEAD).frame(Kind::GoAway, Flags::NONE, 0, &farewell).send().await;
+        let debug_data = [&[0, 0, 0, stream as u8, 0, 0, 0, code], words].concat();
+        peer.headers(stream, false, HEAD).frame(Kind::GoAway, Flags::NONE, 0, &debug_data).send().await;
         drop(peer);
         let status = soon(call).await.expect("no panic").expect_err("it is gone");
         let expected = format!(
-            "memory:1 closed the connection{says} [/test.Echo/Echo to memory:1, receiving the response]"
+            "memory:1 closed the connection{description} [/test.Echo/Echo to memory:1, receiving the response]"
         );
         check(&status, Code::Unavailable, &expected);
     };
-    check_farewell(11, b"too much", " after GOAWAY, ENHANCE_YOUR_CALM: too much").await;
-    check_farewell(11, b"", " after GOAWAY, ENHANCE_YOUR_CALM").await;
-    check_farewell(0, b"until later", " after GOAWAY, NO_ERROR: until later").await;
-    check_farewell(0, b"", " (was the server killed, or the connection cut on the way?)").await;
+    check_goaway(11, b"too much", " after GOAWAY, ENHANCE_YOUR_CALM: too much").await;
+    check_goaway(11, b"", " after GOAWAY, ENHANCE_YOUR_CALM").await;
+    check_goaway(0, b"until later", " after GOAWAY, NO_ERROR: until later").await;
+    check_goaway(0, b"", " (the server may have been killed, or the connection cut)").await;
     // On one line, and truncated.
-    check_farewell(11, b"one\ntwo", " after GOAWAY, ENHANCE_YOUR_CALM: one\\ntwo").await;
-    check_farewell(11, b"it's \"full\"", " after GOAWAY, ENHANCE_YOUR_CALM: it's \"full\"").await;
+    check_goaway(11, b"one\ntwo", " after GOAWAY, ENHANCE_YOUR_CALM: one\\ntwo").await;
+    check_goaway(11, b"it's \"full\"", " after GOAWAY, ENHANCE_YOUR_CALM: it's \"full\"").await;
     let long = format!(" after GOAWAY, ENHANCE_YOUR_CALM: {}", "x".repeat(200));
-    check_farewell(11, &[b'x'; 1000], &long).await;
+    check_goaway(11, &[b'x'; 1000], &long).await;
 }
 
 /// A server application's message stays unchanged.
 #[tokio::test]
-async fn the_servers_own_words_are_left_alone() {
+async fn status_message_of_server_is_unchanged() {
     let channel = connect(&start(server()).await).await;
     let status = echo(&channel, raw("fail")).await.expect_err("asked to");
     check(&status, Code::NotFound, "nichts: ü %");
@@ -508,20 +510,20 @@ async fn the_servers_own_words_are_left_alone() {
 }
 
 #[tokio::test]
-async fn a_web_server() {
-    let answer = async |peer: &mut Peer, http: &str| {
+async fn http_error_of_web_server_is_explained() {
+    let respond = async |peer: &mut Peer, http: &str| {
         let stream = soon(peer.next_of(Kind::Data)).await.stream;
         peer.headers(stream, false, &[(":status", http), ("content-type", "text/html")]);
         peer.data(stream, true, b"<html>").send().await;
     };
     for (http, code, hint) in [
-        ("404", Code::Unimplemented, "is it a gRPC server, and at this port?"),
-        ("503", Code::Unavailable, "a proxy on the way has no server for it"),
-        ("403", Code::PermissionDenied, "a proxy on the way may want credentials"),
+        ("404", Code::Unimplemented, "check that this is the port of a gRPC server"),
+        ("503", Code::Unavailable, "a proxy has no server for the request"),
+        ("403", Code::PermissionDenied, "a proxy may require credentials"),
     ] {
         let (channel, mut peer, _accepted) = connected(&[]).await;
         let call = spawn_echo(&channel, "x");
-        answer(&mut peer, http).await;
+        respond(&mut peer, http).await;
         let status = soon(call).await.expect("no panic").expect_err("no gRPC");
         check(
             &status,

@@ -50,19 +50,19 @@ impl Stream for EndlessResponses {
 
 /// Sends endlessly, or receives on demand.
 #[derive(Clone)]
-struct Valves {
+struct FlowService {
     sent: Arc<AtomicUsize>,
     /// One permit per request that `Count` may read.
     reads: Arc<Semaphore>,
 }
 
-impl Valves {
+impl FlowService {
     fn new() -> Self {
         Self { sent: Arc::default(), reads: Arc::new(Semaphore::new(0)) }
     }
 }
 
-impl Service for Valves {
+impl Service for FlowService {
     const NAME: &'static str = "test.Echo";
 
     fn register(self, methods: &mut Methods<'_>) {
@@ -70,17 +70,17 @@ impl Service for Valves {
         methods.unary("Echo", &service, &options, async |_, request: Request<Raw>| {
             Ok(Response::new(request.into_inner()))
         });
-        methods.server_streaming("Repeat", &service, &options, async |valves, _: Request<Raw>| {
-            Ok(Response::new(EndlessResponses(Endless(Arc::clone(&valves.sent)))))
+        methods.server_streaming("Repeat", &service, &options, async |service, _: Request<Raw>| {
+            Ok(Response::new(EndlessResponses(Endless(Arc::clone(&service.sent)))))
         });
         methods.client_streaming(
             "Count",
             &service,
             &options,
-            async |valves, request: Request<Streaming<Raw>>| {
+            async |service, request: Request<Streaming<Raw>>| {
                 let mut requests = request.into_inner();
                 loop {
-                    valves.reads.acquire().await.expect("open").forget();
+                    service.reads.acquire().await.expect("open").forget();
                     if requests.message().await?.is_none() {
                         return Ok(Response::new(raw("")));
                     }
@@ -92,18 +92,18 @@ impl Service for Valves {
             "Chat",
             &service,
             &options,
-            async |valves, request: Request<Streaming<Raw>>| {
+            async |service, request: Request<Streaming<Raw>>| {
                 drop(request);
-                valves.reads.acquire().await.expect("open").forget();
-                Ok(Response::new(Answers(vec![raw("done")].into_iter())))
+                service.reads.acquire().await.expect("open").forget();
+                Ok(Response::new(OneResponse(vec![raw("done")].into_iter())))
             },
         );
     }
 }
 
-struct Answers(std::vec::IntoIter<Raw>);
+struct OneResponse(std::vec::IntoIter<Raw>);
 
-impl Stream for Answers {
+impl Stream for OneResponse {
     type Item = Result<Raw, Status>;
     fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         Poll::Ready(self.0.next().map(Ok))
@@ -111,38 +111,38 @@ impl Stream for Answers {
 }
 
 /// Waits until the count is stable over several unrelated calls, which pass everything that the count depends on.
-async fn at_rest(channel: &Channel, count: &AtomicUsize) -> usize {
-    let (mut last, mut still) = (0, 0);
-    while still < 20 {
+async fn when_stable(channel: &Channel, count: &AtomicUsize) -> usize {
+    let (mut last, mut unchanged) = (0, 0);
+    while unchanged < 20 {
         echo(channel, raw("between")).await.expect("other calls go on");
         let now = count.load(Ordering::SeqCst);
-        still = if now == last && now > 0 { still + 1 } else { 0 };
+        unchanged = if now == last && now > 0 { unchanged + 1 } else { 0 };
         last = now;
     }
     last
 }
 
 #[tokio::test]
-async fn a_handler_does_not_run_ahead_of_its_caller() {
-    let valves = Valves::new();
-    let channel = connect(&serve(valves.clone()).await).await;
+async fn handler_does_not_run_ahead_of_caller() {
+    let service = FlowService::new();
+    let channel = connect(&serve(service.clone()).await).await;
     let (order, options) = (Request::new(raw("")), CallOptions::default());
     let call = channel.server_streaming::<Raw, Raw>(&REPEAT, order, &options);
     let mut responses = call.await.expect("a stream").into_inner();
-    let before = at_rest(&channel, &valves.sent).await;
+    let before = when_stable(&channel, &service.sent).await;
     assert!(before <= AHEAD_MAX, "{before} bytes ahead");
     let mut read = 0;
     while read < 4 << 20 {
         read += soon(responses.message()).await.expect("a message").expect("endless").0.len();
     }
-    let after = at_rest(&channel, &valves.sent).await;
+    let after = when_stable(&channel, &service.sent).await;
     assert!(after >= read && after <= read + AHEAD_OF_READER_MAX, "{after} sent, {read} read");
 }
 
 #[tokio::test]
-async fn a_caller_does_not_run_ahead_of_its_handler() {
-    let valves = Valves::new();
-    let channel = connect(&serve(valves.clone()).await).await;
+async fn caller_does_not_run_ahead_of_handler() {
+    let service = FlowService::new();
+    let channel = connect(&serve(service.clone()).await).await;
     let taken = Arc::new(AtomicUsize::new(0));
     let source = Endless(Arc::clone(&taken));
     let call = tokio::spawn({
@@ -152,21 +152,21 @@ async fn a_caller_does_not_run_ahead_of_its_handler() {
             channel.client_streaming::<_, Raw>(&COUNT, Request::new(source), &options).await
         }
     });
-    let before = at_rest(&channel, &taken).await;
+    let before = when_stable(&channel, &taken).await;
     assert!(before <= AHEAD_MAX, "{before} bytes ahead");
     let reads = 400;
-    valves.reads.add_permits(reads);
-    until(|| valves.reads.available_permits() == 0).await;
-    let after = at_rest(&channel, &taken).await;
+    service.reads.add_permits(reads);
+    until(|| service.reads.available_permits() == 0).await;
+    let after = when_stable(&channel, &taken).await;
     assert!(after >= reads * SIZE && after <= reads * SIZE + AHEAD_OF_READER_MAX, "{after} taken");
     call.abort();
     until(|| channel.lanes()[0].in_flight == 0).await;
 }
 
 #[tokio::test]
-async fn requests_that_a_handler_does_not_want() {
-    let valves = Valves::new();
-    let channel = connect(&serve(valves.clone()).await).await;
+async fn unread_requests_are_discarded() {
+    let service = FlowService::new();
+    let channel = connect(&serve(service.clone()).await).await;
     let taken = Arc::new(AtomicUsize::new(0));
     let call = tokio::spawn({
         let (channel, source) = (channel.clone(), Endless(Arc::clone(&taken)));
@@ -174,18 +174,18 @@ async fn requests_that_a_handler_does_not_want() {
     });
     // They are let through and dropped: many windows' worth.
     until(|| taken.load(Ordering::SeqCst) > 8 << 20).await;
-    valves.reads.add_permits(1);
+    service.reads.add_permits(1);
     let mut responses = soon(call).await.expect("no panic").expect("a stream");
-    assert_eq!(soon(responses.message()).await.expect("an answer"), Some(raw("done")));
+    assert_eq!(soon(responses.message()).await.expect("a response"), Some(raw("done")));
     assert_eq!(soon(responses.message()).await.expect("the end"), None);
     // The end of the call also ends the sending.
-    let before = at_rest(&channel, &taken).await;
-    echo(&channel, raw("x")).await.expect("an answer");
+    let before = when_stable(&channel, &taken).await;
+    echo(&channel, raw("x")).await.expect("a response");
     assert_eq!(taken.load(Ordering::SeqCst), before);
 }
 
 #[tokio::test]
-async fn settings_however_odd() {
+async fn calls_work_with_extreme_http2_settings() {
     let check = async |odd: fn(&mut Config)| {
         let mut config = Config::default();
         odd(&mut config);
@@ -195,7 +195,7 @@ async fn settings_however_odd() {
         let serving = tokio::spawn(server.serve());
         let channel = Channel::builder(target).http2(config).connect().await.expect("a server");
         let sent = raw(vec![3; 200_000]);
-        assert!(soon(echo(&channel, sent.clone())).await.expect("an answer") == sent);
+        assert!(soon(echo(&channel, sent.clone())).await.expect("a response") == sent);
         let messages = vec![raw(vec![4; 3000]); 100];
         let mut responses = soon(chat(&channel, items(messages.clone()))).await.expect("a stream");
         for message in messages {
@@ -213,7 +213,7 @@ async fn settings_however_odd() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn many_streams_at_once_lose_nothing() {
+async fn concurrent_streams_lose_nothing() {
     let channel = connect(&serve(Echo::default()).await).await;
     let calls: Vec<_> = (0..40usize)
         .map(|call| {

@@ -26,9 +26,9 @@ impl Log {
 }
 
 /// Logs everything that it sees.
-struct Noting(&'static str, Log);
+struct Recording(&'static str, Log);
 
-impl Noting {
+impl Recording {
     fn watch(&self, what: &'static str, messages: Messages) -> Messages {
         let (name, log) = (self.0, self.1.clone());
         let each = move |message: &mut AnyMessage| {
@@ -49,12 +49,12 @@ fn ended(end: Result<&MetadataMap, &Status>) -> String {
     }
 }
 
-impl Interceptor for Noting {
+impl Interceptor for Recording {
     async fn intercept(&self, call: Call, next: Next) -> Result<Reply, Status> {
         let side = if call.side() == Side::Client { "calls" } else { "serves" };
         self.1.add(format!("{} {side} {} {:?}", self.0, call.method().name(), call.call_type()));
         match next.run(call.map_messages(|messages| self.watch("request", messages))).await {
-            Ok(reply) => Ok(reply.map(|messages| self.watch("response", messages))),
+            Ok(response) => Ok(response.map(|messages| self.watch("response", messages))),
             Err(status) => {
                 self.1.add(format!("{}: {}", self.0, ended(Err(&status))));
                 Err(status)
@@ -83,17 +83,17 @@ async fn call_all(caller: &impl Caller) -> [Result<String, String>; 4] {
         Err(status) => Err(format!("{:?}: {}", status.code(), status.message())),
     };
     let unary = caller.unary::<Raw, Raw>(&ECHO, Request::new(raw("a")), &options).await;
-    let unary = unary.map(|reply| vec![reply.into_inner()]);
+    let unary = unary.map(|response| vec![response.into_inner()]);
     let requests = Request::new(items(vec![raw("a"), raw("b")]));
     let count = caller.client_streaming::<_, Raw>(&COUNT, requests, &options).await;
-    let count = count.map(|reply| vec![reply.into_inner()]);
+    let count = count.map(|response| vec![response.into_inner()]);
     let repeat = match caller.server_streaming(&REPEAT, Request::new(raw("2 0")), &options).await {
-        Ok(reply) => collect(reply.into_inner()).await,
+        Ok(response) => collect(response.into_inner()).await,
         Err(status) => Err(status),
     };
     let requests = Request::new(items(vec![raw("a"), raw("b")]));
     let chat = match caller.bidi_streaming(&CHAT, requests, &options).await {
-        Ok(reply) => collect(reply.into_inner()).await,
+        Ok(response) => collect(response.into_inner()).await,
         Err(status) => Err(status),
     };
     [text(unary), text(count), text(repeat), text(chat)]
@@ -114,20 +114,20 @@ async fn check(
 const PLAIN: [Result<&str, &str>; 4] = [Ok("a"), Ok("2 2"), Ok(","), Ok("a,b")];
 
 #[tokio::test]
-async fn they_see_messages_and_statuses_of_all_calls() {
+async fn interceptor_sees_messages_and_statuses_of_all_call_types() {
     let log = Log::default();
-    let (client, server) = (Noting("c", log.clone()), Noting("s", log.clone()));
+    let (client, server) = (Recording("c", log.clone()), Recording("s", log.clone()));
     let target = start(Server::builder().interceptor(server).add_service(Echo::default())).await;
     let channel = connect(&target).await.with_interceptor(client);
     let check = |expected: &[&str]| {
         // Both sides log concurrently; each side's entries are in order.
-        let seen = log.take();
+        let recorded = log.take();
         for side in ["c", "s"] {
             let of_side = |line: &&str| line.starts_with(side);
-            let seen: Vec<&str> = seen.iter().map(String::as_str).filter(of_side).collect();
+            let recorded: Vec<&str> = recorded.iter().map(String::as_str).filter(of_side).collect();
             let mut expected: Vec<&str> = expected.iter().copied().filter(of_side).collect();
-            let mut sorted = seen.clone();
-            if seen != expected {
+            let mut sorted = recorded.clone();
+            if recorded != expected {
                 // Requests and responses of a stream may overtake each other.
                 sorted.sort_unstable();
                 expected.sort_unstable();
@@ -136,8 +136,9 @@ async fn they_see_messages_and_statuses_of_all_calls() {
         }
     };
     let options = CallOptions::default();
-    let reply: Response<Raw> = channel.unary(&ECHO, Request::new(raw("a")), &options).await.expect("a reply");
-    assert_eq!(reply.into_inner(), raw("a"));
+    let response: Response<Raw> =
+        channel.unary(&ECHO, Request::new(raw("a")), &options).await.expect("a response");
+    assert_eq!(response.into_inner(), raw("a"));
     check(&[
         "c calls Echo Unary",
         "c request a",
@@ -150,8 +151,8 @@ async fn they_see_messages_and_statuses_of_all_calls() {
         "s response a",
         "s responses: end",
     ]);
-    let reply = channel.unary::<Raw, Raw>(&ECHO, Request::new(raw("fail")), &options).await;
-    assert_eq!(reply.expect_err("it fails").code(), Code::NotFound);
+    let response = channel.unary::<Raw, Raw>(&ECHO, Request::new(raw("fail")), &options).await;
+    assert_eq!(response.expect_err("it fails").code(), Code::NotFound);
     check(&[
         "c calls Echo Unary",
         "c request fail",
@@ -184,16 +185,16 @@ async fn they_see_messages_and_statuses_of_all_calls() {
 }
 
 #[tokio::test]
-async fn they_leave_calls_as_they_are() {
+async fn passive_interceptor_changes_nothing() {
     let log = Log::default();
     check(|channel| channel, |server| server, PLAIN).await;
     let passes = || head(Ok);
     check(|channel| channel.with_interceptor(passes()), |server| server.interceptor(passes()), PLAIN).await;
-    let notes = || Noting("", log.clone());
-    check(|channel| channel.with_interceptor(notes()), |server| server.interceptor(notes()), PLAIN).await;
+    let records = || Recording("", log.clone());
+    check(|channel| channel.with_interceptor(records()), |server| server.interceptor(records()), PLAIN).await;
     let forwards = || |call: Call, next: Next| next.run(call);
     check(
-        |channel| channel.with_interceptor(forwards()).with_interceptor(passes()).with_interceptor(notes()),
+        |channel| channel.with_interceptor(forwards()).with_interceptor(passes()).with_interceptor(records()),
         |server| server.interceptor(passes()).interceptor(forwards()).interceptor(passes()),
         PLAIN,
     )
@@ -201,7 +202,7 @@ async fn they_leave_calls_as_they_are() {
 }
 
 #[tokio::test]
-async fn they_refuse_calls() {
+async fn interceptor_can_reject_calls() {
     const REFUSED: Result<&str, &str> = Err("Unauthenticated: no token");
     let refuses = || head(|_| Err(Status::unauthenticated("no token")));
     check(|channel| channel.with_interceptor(refuses()), |server| server, [REFUSED; 4]).await;
@@ -218,7 +219,7 @@ async fn they_refuse_calls() {
 }
 
 #[tokio::test]
-async fn a_request_that_is_refused_by_its_head_is_not_decoded() {
+async fn request_rejected_by_head_function_is_not_decoded() {
     static NUMBER: thalweg::Method = thalweg::Method::new("/test.Number/Take");
     /// Decoding always fails.
     struct Number;
@@ -261,7 +262,7 @@ async fn a_request_that_is_refused_by_its_head_is_not_decoded() {
 }
 
 /// Appends `name` to `x-echo`.
-fn signs(name: &'static str) -> impl Fn(Request<()>) -> Result<Request<()>, Status> + Send + Sync {
+fn sign_with(name: &'static str) -> impl Fn(Request<()>) -> Result<Request<()>, Status> + Send + Sync {
     move |mut request| {
         let before = request.metadata().get("x-echo").map_or("", |value| value.to_str().expect("ASCII"));
         let signed = format!("{before}{name}").parse().expect("ASCII");
@@ -271,30 +272,31 @@ fn signs(name: &'static str) -> impl Fn(Request<()>) -> Result<Request<()>, Stat
 }
 
 #[tokio::test]
-async fn the_order_of_interceptors() {
+async fn interceptors_run_outermost_first() {
     let full = |name: &'static str| {
         move |mut call: Call, next: Next| {
             let head = Request::from_parts(call.metadata().clone(), thalweg::Extensions::default(), ());
-            *call.metadata_mut() = signs(name)(head).expect("it passes all").into_parts().0;
+            *call.metadata_mut() = sign_with(name)(head).expect("it passes all").into_parts().0;
             next.run(call)
         }
     };
-    let check =
-        async |client: &dyn Fn(InterceptedChannel) -> InterceptedChannel, server: ServerBuilder, seen| {
-            let channel = client(connect(&start(server).await).await.into());
-            let reply: Response<Raw> =
-                channel.unary(&ECHO, Request::new(raw("a")), &CallOptions::default()).await.expect("a reply");
-            assert_eq!(reply.metadata().get("x-echo").expect("echoed"), seen);
-        };
-    let service = || InterceptedService::new(Echo::default(), head(signs("i")));
+    let check = async |client: &dyn Fn(InterceptedChannel) -> InterceptedChannel,
+                       server: ServerBuilder,
+                       recorded| {
+        let channel = client(connect(&start(server).await).await.into());
+        let response: Response<Raw> =
+            channel.unary(&ECHO, Request::new(raw("a")), &CallOptions::default()).await.expect("a response");
+        assert_eq!(response.metadata().get("x-echo").expect("echoed"), recorded);
+    };
+    let service = || InterceptedService::new(Echo::default(), head(sign_with("i")));
     check(
-        &|channel| channel.with_interceptor(head(signs("b"))).with_interceptor(full("a")),
-        Server::builder().interceptor(head(signs("c"))).add_service(service()).interceptor(full("d")),
+        &|channel| channel.with_interceptor(head(sign_with("b"))).with_interceptor(full("a")),
+        Server::builder().interceptor(head(sign_with("c"))).add_service(service()).interceptor(full("d")),
         "abcdi",
     )
     .await;
     check(
-        &|channel| channel.with_interceptor(full("b")).with_interceptor(head(signs("a"))),
+        &|channel| channel.with_interceptor(full("b")).with_interceptor(head(sign_with("a"))),
         Server::builder()
             .add_service(InterceptedService::new(service(), full("h")))
             .interceptor(full("c"))
@@ -319,7 +321,7 @@ impl thalweg::Message for Shout {
 }
 
 #[tokio::test]
-async fn they_change_messages() {
+async fn interceptor_can_change_messages() {
     let doubles = |messages: Messages| {
         messages.on_message(|message| {
             let Raw(bytes) = message.downcast_mut().expect("all messages here are Raw");
@@ -357,9 +359,9 @@ async fn they_change_messages() {
     };
     check(|channel| channel.with_interceptor(streams), |server| server, doubled).await;
     check(|channel| channel, |server| server.interceptor(streams), doubled).await;
-    let answered = [Ok("aa"), Ok("2 22 2"), Ok(","), Ok("aa,bb")];
-    check(|channel| channel.with_interceptor(responses(doubles)), |server| server, answered).await;
-    check(|channel| channel, |server| server.interceptor(responses(doubles)), answered).await;
+    let expected_texts = [Ok("aa"), Ok("2 22 2"), Ok(","), Ok("aa,bb")];
+    check(|channel| channel.with_interceptor(responses(doubles)), |server| server, expected_texts).await;
+    check(|channel| channel, |server| server.interceptor(responses(doubles)), expected_texts).await;
     let shouted = [Ok("A"), Ok("2 2"), Ok(","), Ok("A,B")];
     check(|channel| channel.with_interceptor(requests(shouts)), |server| server, shouted).await;
     check(|channel| channel, |server| server.interceptor(requests(shouts)), shouted).await;
@@ -368,7 +370,7 @@ async fn they_change_messages() {
 }
 
 #[tokio::test]
-async fn they_refuse_messages() {
+async fn interceptor_can_reject_messages() {
     const REFUSED: Result<&str, &str> = Err("InvalidArgument: no b");
     let no_b = |messages: Messages| {
         messages.on_message(|message| match message.to_bytes().first() {
@@ -387,7 +389,7 @@ async fn they_refuse_messages() {
 }
 
 #[tokio::test]
-async fn they_answer_in_anothers_place() {
+async fn interceptor_can_respond_itself() {
     let answers = |call: Call, _: Next| async move {
         Ok(Response::new(if call.call_type().has_one_response() {
             Messages::one(raw("mine"))
@@ -409,14 +411,14 @@ async fn they_answer_in_anothers_place() {
 }
 
 #[tokio::test]
-async fn a_panic_of_theirs_is_the_calls() {
+async fn panic_in_interceptor_ends_its_call() {
     const PANICKED: Result<&str, &str> = Err("Internal: the handler panicked");
     let panics = |_: Call, _: Next| async move { panic!("asked to") };
     check(|channel| channel, |server| server.interceptor(panics), [PANICKED; 4]).await;
 }
 
 #[tokio::test]
-async fn they_try_again() {
+async fn interceptor_can_retry() {
     let tries = |call: Call, next: Next| async move {
         // The sent message is consumed, so the retry sends a new one.
         let again = call.with_messages(Messages::one(raw("again")));
@@ -427,17 +429,17 @@ async fn they_try_again() {
     };
     let target = start(Server::builder().add_service(Echo::default())).await;
     let channel = connect(&target).await.with_interceptor(tries);
-    let reply = channel.unary::<Raw, Raw>(&ECHO, Request::new(raw("fail")), &CallOptions::default()).await;
-    assert_eq!(reply.expect("the second try").into_inner(), raw("again"));
+    let response = channel.unary::<Raw, Raw>(&ECHO, Request::new(raw("fail")), &CallOptions::default()).await;
+    assert_eq!(response.expect("the second try").into_inner(), raw("again"));
 }
 
 #[tokio::test]
-async fn extensions_reach_the_handler() {
+async fn extensions_reach_handler() {
     #[derive(Clone)]
     struct User(String);
-    static WHO: thalweg::Method = thalweg::Method::new("/test.Who/AmI");
-    struct Who;
-    impl thalweg::server::Service for Who {
+    static USER_NAME: thalweg::Method = thalweg::Method::new("/test.Who/AmI");
+    struct UserService;
+    impl thalweg::server::Service for UserService {
         const NAME: &'static str = "test.Who";
         fn register(self, methods: &mut thalweg::server::Methods<'_>) {
             let options = thalweg::ServiceOptions::default();
@@ -448,9 +450,10 @@ async fn extensions_reach_the_handler() {
         }
     }
     let check = async |server: ServerBuilder, expected: &str| {
-        let channel = connect(&start(server.add_service(Who)).await).await;
-        let reply = channel.unary::<Raw, Raw>(&WHO, Request::new(raw("")), &CallOptions::default()).await;
-        assert_eq!(reply.expect("a reply").into_inner(), raw(expected));
+        let channel = connect(&start(server.add_service(UserService)).await).await;
+        let response =
+            channel.unary::<Raw, Raw>(&USER_NAME, Request::new(raw("")), &CallOptions::default()).await;
+        assert_eq!(response.expect("a response").into_inner(), raw(expected));
     };
     check(Server::builder(), "nobody").await;
     let names = head(|mut request: Request<()>| {
@@ -466,34 +469,34 @@ async fn extensions_reach_the_handler() {
 }
 
 #[tokio::test]
-async fn a_stream_that_is_dropped_was_cancelled() {
+async fn dropped_stream_ends_with_cancelled() {
     let log = Log::default();
     let target = start(Server::builder().add_service(Echo::default())).await;
     let channel = connect(&target).await;
-    let noted = channel.with_interceptor(Noting("c", log.clone()));
+    let recorded_end = channel.with_interceptor(Recording("c", log.clone()));
     let request = Request::new(raw("1000000 1"));
-    let mut reply = noted
+    let mut response = recorded_end
         .server_streaming::<Raw, Raw>(&REPEAT, request, &CallOptions::default())
         .await
         .expect("a stream")
         .into_inner();
-    assert!(reply.message().await.expect("a message").is_some());
+    assert!(response.message().await.expect("a message").is_some());
     log.take();
-    drop(reply);
+    drop(response);
     assert_eq!(log.take(), ["c responses: Cancelled: the stream was dropped before its end"]);
     crate::support::until(|| channel.lanes()[0].in_flight == 0).await;
     assert!(echo(&channel, raw("a")).await.is_ok());
 }
 
 #[tokio::test]
-async fn streams_from_elsewhere() {
+async fn custom_streams_pass_interceptors() {
     let check = async |given: Vec<Result<Raw, Status>>, expected: Result<Vec<Raw>, Code>| {
         let mut stream = Streaming::from_stream(items(given));
-        let mut seen = Vec::new();
+        let mut recorded = Vec::new();
         let outcome = loop {
             match stream.message().await {
-                Ok(Some(message)) => seen.push(message),
-                Ok(None) => break Ok(seen),
+                Ok(Some(message)) => recorded.push(message),
+                Ok(None) => break Ok(recorded),
                 Err(status) => break Err(status.code()),
             }
         };
@@ -559,7 +562,7 @@ mod layers {
     }
 
     #[tokio::test]
-    async fn layers_of_towers() {
+    async fn tower_layers_work_as_interceptors() {
         let (at_client, at_server) = (Arc::default(), Arc::default());
         check(
             |channel| channel.with_interceptor(layer(counts(&at_client))),

@@ -22,21 +22,21 @@ static HOLD: Method = Method::new("/test.Hold/Hold");
 
 /// Responds to a call on demand.
 struct Hold {
-    came: AtomicUsize,
+    arrived: AtomicUsize,
     go: Semaphore,
 }
 
 impl Hold {
     fn new(go: usize) -> Arc<Self> {
-        Arc::new(Self { came: AtomicUsize::new(0), go: Semaphore::new(go) })
+        Arc::new(Self { arrived: AtomicUsize::new(0), go: Semaphore::new(go) })
     }
 
-    fn came(&self) -> usize {
-        self.came.load(Ordering::SeqCst)
+    fn arrived(&self) -> usize {
+        self.arrived.load(Ordering::SeqCst)
     }
 
     async fn hold(self: Arc<Self>, request: Request<Raw>) -> Result<Response<Raw>, Status> {
-        self.came.fetch_add(1, Ordering::SeqCst);
+        self.arrived.fetch_add(1, Ordering::SeqCst);
         self.go.acquire().await.expect("it is never closed").forget();
         Ok(Response::new(request.into_inner()))
     }
@@ -71,8 +71,8 @@ fn call_with(channel: &Channel, number: u8, options: CallOptions) -> JoinHandle<
     let channel = channel.clone();
     tokio::spawn(async move {
         let request = Request::new(Raw(Bytes::from(vec![number])));
-        let reply: Response<Raw> = channel.unary(&HOLD, request, &options).await.expect("an answer");
-        reply.into_inner().0[0]
+        let response: Response<Raw> = channel.unary(&HOLD, request, &options).await.expect("a response");
+        response.into_inner().0[0]
     })
 }
 
@@ -94,16 +94,16 @@ fn in_flight(channel: &Channel) -> Vec<usize> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn waiting_calls_go_to_a_lane_that_opens() {
+async fn waiting_calls_move_to_new_lane() {
     let hold = Hold::new(0);
     let channel = channel(&hold, 2).await;
     let calls: Vec<_> = (0..8).map(|number| call(&channel, number)).collect();
-    until(|| hold.came() == 2 && channel.waiting() == 6).await;
+    until(|| hold.arrived() == 2 && channel.waiting() == 6).await;
     channel.engine().open_lanes(1, "a test");
-    until(|| hold.came() == 4 && channel.waiting() == 4).await;
+    until(|| hold.arrived() == 4 && channel.waiting() == 4).await;
     assert_eq!(in_flight(&channel), [2, 2]);
     channel.engine().open_lanes(2, "a test");
-    until(|| hold.came() == 8 && channel.waiting() == 0).await;
+    until(|| hold.arrived() == 8 && channel.waiting() == 0).await;
     assert_eq!(in_flight(&channel), [2, 2, 2, 2]);
     hold.go.add_permits(8);
     for (number, call) in calls.into_iter().enumerate() {
@@ -113,7 +113,7 @@ async fn waiting_calls_go_to_a_lane_that_opens() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn those_who_wait_are_served_in_their_order_by_any_lane() {
+async fn waiting_calls_are_served_in_order_by_any_lane() {
     let hold = Hold::new(0);
     let channel = channel(&hold, 1).await;
     channel.engine().open_lanes(1, "a test");
@@ -122,7 +122,7 @@ async fn those_who_wait_are_served_in_their_order_by_any_lane() {
     for number in 0..20 {
         let (call, ended) = (call(&channel, number), ended.clone());
         tokio::spawn(async move { ended.send(call.await.expect("no panic")) });
-        until(|| hold.came() + channel.waiting() == usize::from(number) + 1).await;
+        until(|| hold.arrived() + channel.waiting() == usize::from(number) + 1).await;
     }
     for number in 0..20 {
         hold.go.add_permits(1);
@@ -133,13 +133,13 @@ async fn those_who_wait_are_served_in_their_order_by_any_lane() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lane_closes_after_its_last_call_and_none_fails() {
+async fn lane_closes_after_last_call_without_failures() {
     let hold = Hold::new(0);
     let channel = channel(&hold, 100).await;
     channel.engine().open_lanes(1, "more calls than one lane carries");
     until(|| channel.lanes().iter().all(|lane| lane.state == "READY")).await;
     let calls: Vec<_> = (0..10).map(|number| call(&channel, number)).collect();
-    until(|| hold.came() == 10).await;
+    until(|| hold.arrived() == 10).await;
     assert_eq!(in_flight(&channel), [5, 5]);
     let first = channel.lanes()[0].id;
     channel.engine().close_lanes(&[first], "it did not help");
@@ -151,7 +151,7 @@ async fn a_lane_closes_after_its_last_call_and_none_fails() {
     // New calls take the remaining lane, which cannot be closed.
     channel.engine().close_lanes(&[lanes[0].id], "it is the last");
     let late = call(&channel, 10);
-    until(|| hold.came() == 11).await;
+    until(|| hold.arrived() == 11).await;
     assert_eq!(in_flight(&channel), [6, 5]);
     hold.go.add_permits(11);
     for (number, call) in calls.into_iter().chain([late]).enumerate() {
@@ -161,7 +161,7 @@ async fn a_lane_closes_after_its_last_call_and_none_fails() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_call_fails_while_lanes_come_and_go() {
+async fn no_call_fails_while_lanes_open_and_close() {
     let hold = Hold::new(1_000_000);
     let channel = channel(&hold, 3).await;
     let is_over = Arc::new(AtomicBool::new(false));
@@ -175,7 +175,7 @@ async fn no_call_fails_while_lanes_come_and_go() {
     };
     let callers: Vec<_> = (0..16).map(caller).collect();
     for _ in 0..100 {
-        let came = hold.came();
+        let arrived = hold.arrived();
         let lanes = channel.lanes();
         let open: Vec<_> = lanes.iter().filter(|lane| !lane.is_draining).map(|lane| lane.id).collect();
         if open.len() < 4 {
@@ -183,7 +183,7 @@ async fn no_call_fails_while_lanes_come_and_go() {
         } else {
             channel.engine().close_lanes(&open[..3], "a test");
         }
-        until(|| hold.came() > came + 10).await;
+        until(|| hold.arrived() > arrived + 10).await;
     }
     is_over.store(true, Ordering::SeqCst);
     for caller in callers {
@@ -193,7 +193,7 @@ async fn no_call_fails_while_lanes_come_and_go() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn calls_with_one_key_take_one_lane() {
+async fn calls_with_same_key_use_one_lane() {
     let hold = Hold::new(0);
     let channel = channel(&hold, 100).await;
     channel.engine().open_lanes(3, "a test");
@@ -201,20 +201,20 @@ async fn calls_with_one_key_take_one_lane() {
     for number in 0..10 {
         drop(call_with(&channel, number, CallOptions::default().affinity_key("the same")));
     }
-    until(|| hold.came() == 10).await;
+    until(|| hold.arrived() == 10).await;
     let mut counts = in_flight(&channel);
     counts.sort_unstable();
     assert_eq!(counts, [0, 0, 0, 10]);
     for number in 10..100 {
         drop(call_with(&channel, number, CallOptions::default().affinity_key(number)));
     }
-    until(|| hold.came() == 100).await;
+    until(|| hold.arrived() == 100).await;
     assert!(in_flight(&channel).iter().all(|&count| count >= 10), "{:?}", in_flight(&channel));
 }
 
 /// hyper-h2, which grpclib uses, ends a connection at GOAWAY, including all open streams.
 #[tokio::test(start_paused = true)]
-async fn goaway_is_sent_after_the_last_stream_of_a_connection() {
+async fn goaway_is_sent_after_last_stream() {
     let check = async |is_dropped: bool| {
         let (channel, mut server, mut accepted) = connected(&[]).await;
         let (requests, receiver) = mpsc::unbounded_channel();

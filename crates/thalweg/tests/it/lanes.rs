@@ -17,7 +17,7 @@ fn in_flight(channel: &Channel) -> Vec<usize> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn slow_calls_beyond_the_stream_limit_run_side_by_side() {
+async fn slow_calls_beyond_stream_limit_run_concurrently() {
     let lanes = Lanes::adaptive().cap(4);
     let channel = Channel::builder(limited(2).await).lanes(lanes).connect().await.expect("a server");
     assert_eq!(channel.lanes().len(), 1);
@@ -31,15 +31,15 @@ async fn slow_calls_beyond_the_stream_limit_run_side_by_side() {
     tokio::time::sleep(Duration::from_millis(300)).await;
     assert_eq!(channel.lanes().len(), 4, "{:?}", channel.lanes());
     calls[0].abort();
-    assert_eq!(soon(ninth).await.expect("no panic").expect("an answer"), raw("x"));
+    assert_eq!(soon(ninth).await.expect("no panic").expect("a response"), raw("x"));
     calls.iter().for_each(tokio::task::JoinHandle::abort);
     // When idle, it returns to the minimum.
     until(|| channel.lanes().len() == 1).await;
-    assert_eq!(echo(&channel, raw("y")).await.expect("an answer"), raw("y"));
+    assert_eq!(echo(&channel, raw("y")).await.expect("a response"), raw("y"));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_service_config_is_the_cap() {
+async fn service_config_caps_lanes() {
     let config = r#"{"connectionScaling": {"maxConnectionsPerSubchannel": 2}}"#;
     let builder = Channel::builder(limited(1).await).lanes(Lanes::adaptive().cap(8)).service_config(config);
     let channel = builder.connect().await.expect("a server");
@@ -54,7 +54,7 @@ async fn a_service_config_is_the_cap() {
 }
 
 #[tokio::test]
-async fn an_adaptive_channel_has_its_floor() {
+async fn adaptive_channel_keeps_minimum_lanes() {
     let lanes = Lanes::adaptive().floor(3).cap(5);
     let channel =
         Channel::builder(serve(Echo::default()).await).lanes(lanes).connect().await.expect("a server");
@@ -62,14 +62,14 @@ async fn an_adaptive_channel_has_its_floor() {
     assert!(channel.lanes().iter().all(|lane| lane.state == "READY" && lane.reason == "initial"));
     // A lost lane returns with the next call.
     for _ in 0..9 {
-        echo(&channel, raw("x")).await.expect("an answer");
+        echo(&channel, raw("x")).await.expect("a response");
     }
     let lanes = channel.lanes();
-    assert!(lanes.iter().enumerate().all(|(place, lane)| lane.id == place as u64), "{lanes:?}");
+    assert!(lanes.iter().enumerate().all(|(core, lane)| lane.id == core as u64), "{lanes:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_call_fails_while_the_number_adapts() {
+async fn no_call_fails_while_lanes_adapt() {
     let lanes = Lanes::adaptive().cap(6);
     let channel = Channel::builder(limited(3).await).lanes(lanes).connect().await.expect("a server");
     for round in 0..6 {
@@ -79,7 +79,7 @@ async fn no_call_fails_while_the_number_adapts() {
                 let channel = channel.clone();
                 tokio::spawn(async move {
                     for _ in 0..400 {
-                        assert_eq!(echo(&channel, raw("yield")).await.expect("an answer"), raw("yield"));
+                        assert_eq!(echo(&channel, raw("yield")).await.expect("a response"), raw("yield"));
                     }
                 })
             })
@@ -93,7 +93,7 @@ async fn no_call_fails_while_the_number_adapts() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn lanes_open_while_each_brings_more_calls() {
+async fn lanes_open_while_throughput_rises() {
     let server = serve(Echo::default()).await.parse().expect("an address");
     let options = LinkOptions::new("127.0.0.1:0".parse().expect("an address"), server);
     // Each connection has room for two of the calls at a time.
@@ -105,7 +105,7 @@ async fn lanes_open_while_each_brings_more_calls() {
             let channel = channel.clone();
             tokio::spawn(async move {
                 loop {
-                    echo(&channel, raw(vec![7; 1_000])).await.expect("an answer");
+                    echo(&channel, raw(vec![7; 1_000])).await.expect("a response");
                 }
             })
         })

@@ -107,46 +107,46 @@ impl Orders {
         self.obey(raw(folded), &metadata).await
     }
 
-    async fn many(self: Arc<Self>, request: Request<Raw>) -> Result<Response<Answers>, Status> {
+    async fn many(self: Arc<Self>, request: Request<Raw>) -> Result<Response<ManyResponses>, Status> {
         let (metadata, _, order) = request.into_parts();
-        let left = if order.0.starts_with(b"once") { 1 } else { 3 };
-        let left = if order.0.starts_with(b"flood") { 1000 } else { left };
+        let remaining = if order.0.starts_with(b"once") { 1 } else { 3 };
+        let remaining = if order.0.starts_with(b"flood") { 1000 } else { remaining };
         let late = order.0.starts_with(b"late").then(details);
         let flooded = Arc::clone(&self.flooded);
         let response = self.obey(order, &metadata).await?;
-        Ok(response.map(|message| Answers { left, message, late, flooded }))
+        Ok(response.map(|message| ManyResponses { remaining, message, late, flooded }))
     }
 
     async fn chat(self: Arc<Self>, request: Request<Streaming<Raw>>) -> Result<Response<Chat>, Status> {
         let (metadata, _, requests) = request.into_parts();
         if metadata.contains_key("x-unread") {
-            return Ok(Response::new(Chat { requests: None, left: 2 }));
+            return Ok(Response::new(Chat { requests: None, remaining: 2 }));
         }
         if metadata.contains_key("x-late-head") {
             tokio::task::yield_now().await;
         }
         let mut response =
-            self.obey(raw("metadata"), &metadata).await?.map(|_| Chat { requests: None, left: 0 });
+            self.obey(raw("metadata"), &metadata).await?.map(|_| Chat { requests: None, remaining: 0 });
         response.get_mut().requests = Some(requests);
         Ok(response)
     }
 }
 
-struct Answers {
-    left: usize,
+struct ManyResponses {
+    remaining: usize,
     message: Raw,
     late: Option<Status>,
     flooded: Arc<AtomicUsize>,
 }
 
-impl Stream for Answers {
+impl Stream for ManyResponses {
     type Item = Result<Raw, Status>;
 
     fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        if self.left == 0 {
+        if self.remaining == 0 {
             return Poll::Ready(self.late.take().map(Err));
         }
-        self.left -= 1;
+        self.remaining -= 1;
         self.flooded.fetch_add(1, Ordering::SeqCst);
         Poll::Ready(Some(Ok(self.message.clone())))
     }
@@ -155,7 +155,7 @@ impl Stream for Answers {
 /// Echoes; without requests, responds without reading any.
 struct Chat {
     requests: Option<Streaming<Raw>>,
-    left: usize,
+    remaining: usize,
 }
 
 impl Stream for Chat {
@@ -163,8 +163,8 @@ impl Stream for Chat {
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let Some(requests) = &mut self.requests else {
-            self.left = self.left.saturating_sub(1);
-            return Poll::Ready((self.left > 0).then(|| Ok(raw("unasked"))));
+            self.remaining = self.remaining.saturating_sub(1);
+            return Poll::Ready((self.remaining > 0).then(|| Ok(raw("unasked"))));
         };
         Pin::new(requests).poll_next(cx).map(|item| {
             item.map(|message| match message {
@@ -250,8 +250,8 @@ impl Outcome {
         outcome
     }
 
-    fn of_answer(answer: Result<LocalResponse, engine::Status>) -> Self {
-        match answer {
+    fn of_response(response: Result<LocalResponse, engine::Status>) -> Self {
+        match response {
             Ok(LocalResponse { metadata, message, trailers }) => Self {
                 head: fields(&metadata),
                 messages: vec![message],
@@ -262,7 +262,7 @@ impl Outcome {
         }
     }
 
-    async fn by_connection(channel: &Channel, path: &str, metadata: Fields, requests: Vec<Raw>) -> Self {
+    async fn of_remote_call(channel: &Channel, path: &str, metadata: Fields, requests: Vec<Raw>) -> Self {
         let mut outcome = Self::default();
         let method = Method::from_path(path).expect("a path");
         let mut request = Request::new(items(requests));
@@ -295,7 +295,7 @@ fn headers(fields: &Fields) -> http::HeaderMap {
     fields.iter().map(field).collect()
 }
 
-fn head_with(metadata: &Fields) -> RequestHead {
+fn request_head(metadata: &Fields) -> RequestHead {
     RequestHead::new(headers(metadata), None, None)
 }
 
@@ -307,25 +307,25 @@ fn messages(requests: &[Raw]) -> impl Stream<Item = Result<Bytes, engine::Status
 async fn check(calls: &LocalCalls, channel: &Channel, path: &str, metadata: &[&str], requests: &[&[u8]]) {
     let metadata: Fields = metadata.iter().map(|name| ((*name).to_owned(), "value".to_owned())).collect();
     let requests: Vec<Raw> = requests.iter().map(|request| raw(*request)).collect();
-    let said = format!("{path} {metadata:?} {requests:.0?}");
-    let expected = Outcome::by_connection(channel, path, metadata.clone(), requests.clone()).await;
-    let stream = calls.call_stream(path, head_with(&metadata), messages(&requests));
-    assert_eq!(Outcome::of_stream(stream).await, expected, "{said}");
+    let context = format!("{path} {metadata:?} {requests:.0?}");
+    let expected = Outcome::of_remote_call(channel, path, metadata.clone(), requests.clone()).await;
+    let stream = calls.call_stream(path, request_head(&metadata), messages(&requests));
+    assert_eq!(Outcome::of_stream(stream).await, expected, "{context}");
     let [Raw(message)] = &requests[..] else { return };
-    let answer = soon(calls.call_unary(path, &head_with(&metadata), message.clone())).await;
-    let answered = Outcome::of_answer(answer);
+    let response = soon(calls.call_unary(path, &request_head(&metadata), message.clone())).await;
+    let unary_outcome = Outcome::of_response(response);
     if expected.messages.len() == 1 && expected.failure.is_none() {
-        assert_eq!(answered, expected, "{said}");
+        assert_eq!(unary_outcome, expected, "{context}");
     } else if let Some(failure) = expected.failure
         && expected.messages.len() < 2
     {
-        assert_eq!(answered.failure, Some(failure), "{said}");
+        assert_eq!(unary_outcome.failure, Some(failure), "{context}");
     } else {
-        let (code, text, ..) = answered.failure.expect("there is no one answer");
+        let (code, text, ..) = unary_outcome.failure.expect("there is no one answer");
         let many = "expected one message, received more than one";
         let none = "expected one message, received none";
         let expected = if expected.messages.is_empty() { none } else { many };
-        assert_eq!((code, &*text), (Code::Unimplemented as i32, expected), "{said}");
+        assert_eq!((code, &*text), (Code::Unimplemented as i32, expected), "{context}");
     }
 }
 
@@ -374,32 +374,33 @@ async fn check_all(server: impl Fn() -> ServerBuilder) {
             }
         }
         // Over a connection the message has been sent by then.
-        let late = Outcome::by_connection(&channel, METHODS[0], Vec::new(), vec![raw("huge-trailers")]).await;
-        let answer = calls.call_unary(METHODS[0], &head_with(&Vec::new()), "huge-trailers".into()).await;
-        assert_eq!(Outcome::of_answer(answer).failure, late.failure);
+        let late =
+            Outcome::of_remote_call(&channel, METHODS[0], Vec::new(), vec![raw("huge-trailers")]).await;
+        let response = calls.call_unary(METHODS[0], &request_head(&Vec::new()), "huge-trailers".into()).await;
+        assert_eq!(Outcome::of_response(response).failure, late.failure);
         check(&calls, &channel, "/test.Orders/None", &[], &[b"a"]).await;
         check(&calls, &channel, "/test.None/None", &[], &[b"a"]).await;
     }
 }
 
-fn broken<T>(request: Request<T>) -> Result<Request<T>, Status> {
+fn reject_all<T>(request: Request<T>) -> Result<Request<T>, Status> {
     if request.metadata().contains_key("x-broken") { Err(details()) } else { Ok(request) }
 }
 
 #[tokio::test]
-async fn calls_end_as_by_a_connection() {
+async fn local_calls_end_like_remote_calls() {
     check_all(Server::builder).await;
 }
 
 #[tokio::test]
-async fn calls_behind_interceptors_end_as_by_a_connection() {
-    check_all(|| Server::builder().interceptor(head(broken::<()>))).await;
+async fn intercepted_local_calls_end_like_remote_calls() {
+    check_all(|| Server::builder().interceptor(head(reject_all::<()>))).await;
     check_all(|| Server::builder().interceptor(|call: Call, next: Next| next.run(call))).await;
 }
 
 #[cfg(feature = "opentelemetry")]
 #[tokio::test]
-async fn traced_calls_end_as_by_a_connection() {
+async fn traced_local_calls_end_like_remote_calls() {
     let spans = Spans::new();
     check_all(|| Server::builder().traces(spans.traces())).await;
 }
@@ -409,11 +410,11 @@ fn text(status: &engine::Status) -> (u8, &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn deadlines_fire() {
+async fn deadline_ends_local_calls() {
     let orders = Orders::default();
     let calls = local(Server::builder().add_service(orders.clone()));
     let head = || RequestHead::new(http::HeaderMap::new(), Some(Duration::from_millis(20)), None);
-    let late = (4, "the deadline of the call has passed: the handler was still running");
+    let late = (4, "deadline exceeded: the handler was still running");
     for path in &METHODS[..3] {
         let status = calls.call_unary(path, &head(), "sleep".into()).await.expect_err("it sleeps");
         assert_eq!(text(&status), late, "{path}");
@@ -433,7 +434,7 @@ async fn deadlines_fire() {
     // Before a request.
     let (_sender, receiver) = tokio::sync::mpsc::unbounded_channel();
     let mut stream = calls.call_stream(METHODS[0], head(), Receiver(receiver));
-    let too_late = (4, "the deadline of the call has passed: the request was not complete");
+    let too_late = (4, "deadline exceeded: the request was not complete");
     assert_eq!(text(&stream.headers().await.expect_err("no request")), too_late);
     // In time.
     assert_eq!(
@@ -443,10 +444,10 @@ async fn deadlines_fire() {
 }
 
 #[tokio::test]
-async fn dropping_a_call_cancels_its_handler() {
+async fn dropped_local_call_cancels_handler() {
     let orders = Orders::default();
     let calls = local(Server::builder().add_service(orders.clone()));
-    let head = || head_with(&Vec::new());
+    let head = || request_head(&Vec::new());
     for path in &METHODS[..3] {
         let before = orders.dropped.load(Ordering::SeqCst);
         let mut call = Box::pin(calls.call_unary(path, &head(), "sleep".into()));
@@ -490,25 +491,25 @@ impl Service for Leaving {
 }
 
 #[tokio::test]
-async fn who_reads_on_after_the_call_finds_it_over() {
+async fn reading_after_call_end_returns_cancelled() {
     let leaving = Leaving::default();
     let found = Arc::clone(&leaving.0);
     let calls = local(Server::builder().add_service(leaving));
     let (sender, receiver) = tokio::sync::mpsc::unbounded_channel();
     sender.send(Ok(Bytes::from("a"))).expect("a reader");
-    let stream = calls.call_stream("/test.Leaving/Leave", head_with(&Vec::new()), Receiver(receiver));
+    let stream = calls.call_stream("/test.Leaving/Leave", request_head(&Vec::new()), Receiver(receiver));
     assert_eq!(Outcome::of_stream(stream).await.messages, ["left"]);
     until(|| found.lock().expect("no panic").is_some()).await;
     let status = found.lock().expect("no panic").take().expect("it was there");
-    assert_eq!((status.code(), status.message()), (Code::Cancelled, "the call is over"));
+    assert_eq!((status.code(), status.message()), (Code::Cancelled, "the call has ended"));
     assert!(sender.is_closed());
 }
 
 #[tokio::test]
-async fn messages_go_back_and_forth() {
+async fn messages_alternate() {
     let calls = local(Server::builder().add_service(Orders::default()));
     let (sender, receiver) = tokio::sync::mpsc::unbounded_channel();
-    let mut stream = calls.call_stream(METHODS[3], head_with(&Vec::new()), Receiver(receiver));
+    let mut stream = calls.call_stream(METHODS[3], request_head(&Vec::new()), Receiver(receiver));
     let echo = tokio::spawn(async move {
         stream.headers().await.expect("headers");
         let mut echoed = Vec::new();
@@ -526,12 +527,12 @@ async fn messages_go_back_and_forth() {
 }
 
 #[tokio::test]
-async fn broken_requests_are_the_handlers_to_find() {
+async fn invalid_request_reaches_handler_as_error() {
     let calls = local(Server::builder().add_service(Orders::default()));
     for path in METHODS {
         let failed = engine::Status::new(engine::Code::InvalidArgument, "not JSON");
         let requests = items(vec![Ok(Bytes::from("a")), Err(failed), Ok(Bytes::from("b"))]);
-        let outcome = Outcome::of_stream(calls.call_stream(path, head_with(&Vec::new()), requests)).await;
+        let outcome = Outcome::of_stream(calls.call_stream(path, request_head(&Vec::new()), requests)).await;
         let failure = outcome.failure.map(|(code, text, ..)| (code, text));
         assert_eq!(failure, Some((3, "not JSON".to_owned())), "{path}");
     }
@@ -539,11 +540,11 @@ async fn broken_requests_are_the_handlers_to_find() {
 
 /// The handler's stream is polled only as far as the caller reads.
 #[tokio::test]
-async fn answers_wait_for_their_reader() {
+async fn responses_wait_for_reader() {
     let orders = Orders::default();
     let calls = local(Server::builder().add_service(orders.clone()));
     let order = raw(format!("flood{}", " ".repeat(1019)));
-    let mut stream = calls.call_stream(METHODS[2], head_with(&Vec::new()), messages(&[order]));
+    let mut stream = calls.call_stream(METHODS[2], request_head(&Vec::new()), messages(&[order]));
     stream.headers().await.expect("headers");
     let flooded = || orders.flooded.load(Ordering::SeqCst);
     let mut taken = 0;
@@ -552,10 +553,10 @@ async fn answers_wait_for_their_reader() {
         taken += 1;
         let ahead = flooded() - taken;
         assert!(ahead < 64, "{ahead} messages of 1 KiB wait");
-        let asked = flooded();
+        let made = flooded();
         for _ in 0..ahead {
             assert!(stream.message().await.expect("no error").is_some());
-            assert_eq!(flooded(), asked, "nothing is asked of a handler whose answers wait");
+            assert_eq!(flooded(), made, "nothing is asked of a handler whose answers wait");
         }
         taken += ahead;
     }
@@ -566,15 +567,16 @@ async fn answers_wait_for_their_reader() {
 async fn large_messages_are_not_copied() {
     let calls = local(Server::builder().add_service(Orders::default()));
     let sent = Bytes::from(vec![7; 100_000]);
-    let answer = calls.call_unary(METHODS[0], &head_with(&Vec::new()), sent.clone()).await.expect("an echo");
-    assert_eq!((answer.message.as_ptr(), answer.message.len()), (sent.as_ptr(), sent.len()));
+    let response =
+        calls.call_unary(METHODS[0], &request_head(&Vec::new()), sent.clone()).await.expect("an echo");
+    assert_eq!((response.message.as_ptr(), response.message.len()), (sent.as_ptr(), sent.len()));
     let requests = items(vec![Ok(sent.clone())]);
-    let echoed = Outcome::of_stream(calls.call_stream(METHODS[3], head_with(&Vec::new()), requests)).await;
+    let echoed = Outcome::of_stream(calls.call_stream(METHODS[3], request_head(&Vec::new()), requests)).await;
     assert_eq!((echoed.messages[0].as_ptr(), echoed.messages[0].len()), (sent.as_ptr(), sent.len()));
 }
 
 #[test]
-fn a_call_without_a_wait_needs_no_runtime() {
+fn immediate_call_needs_no_runtime() {
     let calls = local(Server::builder().add_service(Orders::default()));
     let head = RequestHead::new(http::HeaderMap::new(), Some(Duration::from_secs(1)), None);
     let mut call = Box::pin(calls.call_unary(METHODS[0], &head, "hello".into()));
@@ -582,36 +584,36 @@ fn a_call_without_a_wait_needs_no_runtime() {
 }
 
 #[tokio::test]
-async fn handlers_are_told_of_the_connection_that_there_was() {
-    let told = |call: Call, next: Next| {
+async fn handler_gets_connection_info() {
+    let notify_interceptor = |call: Call, next: Next| {
         let extensions = call.extensions();
         let info = extensions.get::<Arc<thalweg::ConnectionInfo>>().and_then(|info| info.remote_addr());
         assert_eq!(info, Some("127.0.0.1:5".parse().expect("an address")));
         next.run(call)
     };
-    let calls = local(Server::builder().interceptor(told).add_service(Orders::default()));
+    let calls = local(Server::builder().interceptor(notify_interceptor).add_service(Orders::default()));
     let info = thalweg::ConnectionInfo::new(Some("127.0.0.1:5".parse().expect("an address")), None);
     let head = RequestHead::new(http::HeaderMap::new(), None, Some(Arc::new(info)));
     calls.call_unary(METHODS[0], &head, "hello".into()).await.expect("an echo");
 }
 
 #[test]
-fn methods_are_listed() {
+fn method_names_are_listed() {
     let (_, router) = Server::builder().add_service(Orders::default()).into_parts().expect("a configuration");
     let names = router.method_names();
     let expected = ["test.Orders/Chat", "test.Orders/Fold", "test.Orders/Many", "test.Orders/One"];
     assert!(names.iter().map(|name| &**name).eq(expected), "{names:?}");
-    let method = router.find(b"/test.Orders/One").expect("it is there");
+    let method = router.find(b"/test.Orders/One").expect("present");
     assert_eq!((&**method.name(), method.content_subtype()), ("test.Orders/One", ""));
     assert_eq!(method.options().max_decoding_message_size, 4 << 20);
 }
 
 #[cfg(feature = "opentelemetry")]
 #[tokio::test]
-async fn calls_are_measured() {
+async fn local_calls_are_measured() {
     let recorded = Recorded::new();
     let calls = local(Server::builder().add_service(Orders::default()).metrics(recorded.metrics()));
-    let head = || head_with(&Vec::new());
+    let head = || request_head(&Vec::new());
     calls.call_unary(METHODS[0], &head(), "12345".into()).await.expect("an echo");
     calls.call_unary(METHODS[0], &head(), "fail".into()).await.expect_err("asked to");
     calls.call_unary(METHODS[0], &head(), "panic".into()).await.expect_err("asked to");
@@ -646,10 +648,10 @@ async fn calls_are_measured() {
 
 #[cfg(feature = "opentelemetry")]
 #[tokio::test]
-async fn calls_are_traced() {
+async fn local_calls_are_traced() {
     let spans = Spans::new();
     let calls = local(Server::builder().add_service(Orders::default()).traces(spans.traces()));
-    let head = || head_with(&Vec::new());
+    let head = || request_head(&Vec::new());
     calls.call_unary(METHODS[0], &head(), "12345".into()).await.expect("an echo");
     check_spans(
         &spans,

@@ -99,11 +99,11 @@ async fn unary_calls_are_counted_on_both_sides() {
     let measured = Measured::new().await;
     let options = CallOptions::default();
     for _ in 0..3 {
-        measured.unary(&ECHO, raw("12345"), &options).await.expect("an answer");
+        measured.unary(&ECHO, raw("12345"), &options).await.expect("a response");
     }
     // A message sent in pieces, and one handled in a task.
-    measured.unary(&ECHO, raw(vec![7; 100_000]), &options).await.expect("an answer");
-    measured.unary(&ECHO, raw("yield"), &options).await.expect("an answer");
+    measured.unary(&ECHO, raw(vec![7; 100_000]), &options).await.expect("a response");
+    measured.unary(&ECHO, raw("yield"), &options).await.expect("a response");
     measured.check("test.Echo/Echo", "OK", 5, 100_020, 100_020);
 
     measured.unary(&ECHO, raw("fail"), &options).await.expect_err("asked to");
@@ -113,11 +113,11 @@ async fn unary_calls_are_counted_on_both_sides() {
 }
 
 #[tokio::test]
-async fn sizes_are_those_of_what_is_compressed() {
+async fn sizes_are_compressed_sizes() {
     let measured = Measured::new().await;
     let mut options = CallOptions::default();
     options.send_compressed = Some(Encoding::Gzip);
-    measured.unary(&ECHO, raw(vec![0; 50_000]), &options).await.expect("an answer");
+    measured.unary(&ECHO, raw(vec![0; 50_000]), &options).await.expect("a response");
     let labels = [("grpc.method", "test.Echo/Echo"), ("grpc.status", "OK")];
     let received = measured.recorded.point(SERVER_RECEIVED, &labels).expect("a call").sum;
     assert!(received > 0.0 && received < 1000.0, "{received} bytes of zeros, compressed");
@@ -125,14 +125,14 @@ async fn sizes_are_those_of_what_is_compressed() {
 }
 
 #[tokio::test]
-async fn streams_are_one_call_with_all_their_messages() {
+async fn stream_is_one_call_with_all_messages() {
     check_streams(Measured::new().await).await;
 }
 
 #[tokio::test]
-async fn traces_leave_the_metrics_as_they_are() {
+async fn traces_do_not_change_metrics() {
     let measured = Measured::with(Some(Spans::new().traces())).await;
-    measured.unary(&ECHO, raw("12345"), &CallOptions::default()).await.expect("an answer");
+    measured.unary(&ECHO, raw("12345"), &CallOptions::default()).await.expect("a response");
     measured.check("test.Echo/Echo", "OK", 1, 5, 5);
     assert_eq!(measured.started("test.Echo/Echo"), (1, 1));
     check_streams(measured).await;
@@ -141,25 +141,25 @@ async fn traces_leave_the_metrics_as_they_are() {
 async fn check_streams(measured: Measured) {
     let options = CallOptions::default();
     let requests: Items<Raw> = items(["a", "bc", "def"].map(raw).into());
-    let replies = measured.channel.bidi_streaming::<_, Raw>(&CHAT, Request::new(requests), &options).await;
-    let mut replies = replies.expect("a stream").into_inner();
-    while soon(replies.message()).await.expect("no error").is_some() {}
+    let responses = measured.channel.bidi_streaming::<_, Raw>(&CHAT, Request::new(requests), &options).await;
+    let mut responses = responses.expect("a stream").into_inner();
+    while soon(responses.message()).await.expect("no error").is_some() {}
     measured.check("test.Echo/Chat", "OK", 1, 6, 6);
 
     let requests: Items<Raw> = items(vec![raw("ab"); 10]);
     let count = measured.channel.client_streaming::<_, Raw>(&COUNT, Request::new(requests), &options).await;
-    assert_eq!(count.expect("an answer").into_inner(), raw("10 20"));
+    assert_eq!(count.expect("a response").into_inner(), raw("10 20"));
     measured.check("test.Echo/Count", "OK", 1, 20, 5);
 
-    let replies =
+    let responses =
         measured.channel.server_streaming::<_, Raw>(&REPEAT, Request::new(raw("7 40000")), &options).await;
-    let mut replies = replies.expect("a stream").into_inner();
-    while soon(replies.message()).await.expect("no error").is_some() {}
+    let mut responses = responses.expect("a stream").into_inner();
+    while soon(responses.message()).await.expect("no error").is_some() {}
     measured.check("test.Echo/Repeat", "OK", 1, 7, 280_000);
 }
 
 #[tokio::test]
-async fn calls_that_are_given_up_are_cancelled() {
+async fn dropped_calls_are_cancelled() {
     let measured = Measured::new().await;
     let mut options = CallOptions::default();
     let call = {
@@ -174,9 +174,9 @@ async fn calls_that_are_given_up_are_cancelled() {
     measured.check("test.Echo/Echo", "CANCELLED", 1, 5, 0);
 
     // A dropped stream counts, too.
-    let replies =
+    let responses =
         measured.channel.server_streaming::<_, Raw>(&REPEAT, Request::new(raw("1000 40000")), &options).await;
-    drop(replies.expect("a stream"));
+    drop(responses.expect("a stream"));
     let cancelled = [("grpc.method", "test.Echo/Repeat"), ("grpc.status", "CANCELLED")];
     until(|| measured.recorded.point(SERVER_DURATION, &cancelled).is_some()).await;
 
@@ -189,7 +189,7 @@ async fn calls_that_are_given_up_are_cancelled() {
     let opened = measured.channel.bidi_streaming::<_, Raw>(&CHAT, request, &options).await;
     let status = match opened {
         Err(status) => status,
-        Ok(replies) => replies.into_inner().message().await.expect_err("nothing comes"),
+        Ok(responses) => responses.into_inner().message().await.expect_err("nothing comes"),
     };
     assert_eq!(status.code(), Code::DeadlineExceeded);
     let exceeded = [
@@ -209,7 +209,7 @@ async fn calls_that_are_given_up_are_cancelled() {
 }
 
 #[tokio::test]
-async fn names_that_peers_may_invent_are_other() {
+async fn unknown_methods_are_reported_as_other() {
     let measured = Measured::new().await;
     let options = CallOptions::default();
     let invented = Method::from_path("test.Echo/Invented").expect("a path");
@@ -224,15 +224,15 @@ async fn names_that_peers_may_invent_are_other() {
     let target = measured.target.clone();
     let named = Channel::builder(target).metrics(metrics).connect().await.expect("a server");
     let echo = Method::from_path("test.Echo/Echo").expect("a path");
-    let reply = named.unary::<_, Raw>(&echo, Request::new(raw("x")), &options).await;
-    reply.expect("an answer");
+    let response = named.unary::<_, Raw>(&echo, Request::new(raw("x")), &options).await;
+    response.expect("a response");
     let labels = [("grpc.method", "test.Echo/Echo"), ("grpc.target", "other")];
     assert_eq!(measured.recorded.sum(STARTED, &labels), 1);
 }
 
 /// A refused stream counts as an attempt of the same call.
 #[tokio::test]
-async fn a_transparent_retry_is_another_attempt() {
+async fn transparent_retry_is_another_attempt() {
     let recorded = Recorded::new();
     let (builder, mut accepted) = channel_to_test();
     let channel = builder.metrics(recorded.metrics()).connect_lazy().expect("a channel");
@@ -242,7 +242,7 @@ async fn a_transparent_retry_is_another_attempt() {
     peer.reset(first, ErrorCode::RefusedStream).send().await;
     let second = soon(peer.next_of(Kind::Headers)).await.stream;
     peer.headers(second, false, HEAD).message(second, false, b"yes").headers(second, true, OK).send().await;
-    soon(call).await.expect("no panic").expect("an answer");
+    soon(call).await.expect("no panic").expect("a response");
 
     let all = recorded.all();
     let point = |name: &str, status: &str| {
@@ -294,8 +294,8 @@ async fn connections_and_lanes_are_counted() {
     let mut options = CallOptions::default();
     options.wait_for_ready = true;
     let call = channel.unary::<_, Raw>(&ECHO, Request::new(raw("x")), &options);
-    soon(call).await.expect("an answer");
-    crate::support::echo(&channel, raw("x")).await.expect("an answer");
+    soon(call).await.expect("a response");
+    crate::support::echo(&channel, raw("x")).await.expect("a response");
     until(|| known(4, 1, 2)).await;
     drop(channel);
     until(|| known(4, 1, 0)).await;
@@ -305,7 +305,7 @@ async fn connections_and_lanes_are_counted() {
 }
 
 #[tokio::test]
-async fn a_connection_that_breaks_says_how() {
+async fn broken_connection_reports_its_cause() {
     let recorded = Recorded::new();
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let target = listener.local_addr().expect("bound").to_string();
@@ -325,9 +325,9 @@ async fn a_connection_that_breaks_says_how() {
 }
 
 #[tokio::test]
-async fn units_and_boundaries_are_those_of_the_grfc() {
+async fn units_and_boundaries_follow_grfc() {
     let measured = Measured::new().await;
-    measured.unary(&ECHO, raw("x"), &CallOptions::default()).await.expect("an answer");
+    measured.unary(&ECHO, raw("x"), &CallOptions::default()).await.expect("a response");
     let all = measured.recorded.all();
     let check = |name: &str, unit: &str, bounds: Option<(usize, f64, f64)>| {
         let Metric { scope, unit: found, points } = &all[name];

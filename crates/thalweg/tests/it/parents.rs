@@ -18,23 +18,23 @@ static FORWARD: thalweg::Method = thalweg::Method::new("/test.Front/Forward");
 static SPAWN: thalweg::Method = thalweg::Method::new("/test.Front/Spawn");
 
 /// Responds with the time left of its calls.
-struct Back;
+struct Backend;
 
-impl Service for Back {
+impl Service for Backend {
     const NAME: &'static str = "test.Back";
 
     fn register(self, methods: &mut Methods<'_>) {
         let options = ServiceOptions::default();
         methods.unary("TimeLeft", &Arc::new(self), &options, |_, request: Request<Raw>| async move {
-            let left = Deadline::of(&request).map(|deadline| deadline.remaining().as_secs_f64());
-            Ok(Response::new(raw(format!("{}", left.unwrap_or(-1.0)))))
+            let remaining = Deadline::of(&request).map(|deadline| deadline.remaining().as_secs_f64());
+            Ok(Response::new(raw(format!("{}", remaining.unwrap_or(-1.0)))))
         });
     }
 }
 
 /// Calls another server.
 struct Front {
-    back: Channel,
+    backend: Channel,
     /// Outcomes of the calls in spawned tasks.
     spawned: mpsc::UnboundedSender<Code>,
 }
@@ -45,17 +45,18 @@ impl Service for Front {
     fn register(self, methods: &mut Methods<'_>) {
         let (service, options) = (Arc::new(self), ServiceOptions::default());
         methods.unary("Forward", &service, &options, |front: Arc<Self>, request: Request<Raw>| async move {
-            let back = Parent::of(&request).caller(&front.back);
-            back.unary::<Raw, Raw>(&TIME_LEFT, Request::new(request.into_inner()), &CallOptions::default())
+            let backend = Parent::of(&request).caller(&front.backend);
+            backend
+                .unary::<Raw, Raw>(&TIME_LEFT, Request::new(request.into_inner()), &CallOptions::default())
                 .await
         });
         methods.unary("Spawn", &service, &options, |front: Arc<Self>, request: Request<Raw>| async move {
             let parent = Parent::of(&request);
             let _guard = parent.guard();
-            let (back, spawned) = (parent.caller(&front.back), front.spawned.clone());
+            let (backend, spawned) = (parent.caller(&front.backend), front.spawned.clone());
             tokio::spawn(async move {
                 let options = CallOptions::default();
-                let outcome = back.unary::<Raw, Raw>(&ECHO, Request::new(raw("sleep")), &options).await;
+                let outcome = backend.unary::<Raw, Raw>(&ECHO, Request::new(raw("sleep")), &options).await;
                 let _ = spawned.send(outcome.map_or_else(|status| status.code(), |_| Code::Ok));
             });
             if request.get_ref() == &raw("wait") {
@@ -69,10 +70,10 @@ impl Service for Front {
 
 /// Starts a front, and returns the outcomes of its spawned calls.
 async fn front() -> (Channel, mpsc::UnboundedReceiver<Code>) {
-    let back = Server::builder().add_service(Echo::default()).add_service(Back);
-    let back = connect(&start(back).await).await;
+    let backend = Server::builder().add_service(Echo::default()).add_service(Backend);
+    let backend = connect(&start(backend).await).await;
     let (spawned, ended) = mpsc::unbounded_channel();
-    (connect(&serve(Front { back, spawned }).await).await, ended)
+    (connect(&serve(Front { backend, spawned }).await).await, ended)
 }
 
 fn within(timeout: Option<Duration>) -> Request<Raw> {
@@ -84,17 +85,19 @@ fn within(timeout: Option<Duration>) -> Request<Raw> {
 }
 
 #[tokio::test]
-async fn handlers_know_the_time_that_is_left() {
+async fn handler_sees_remaining_time() {
     let check = async |channel: &Channel, method: &thalweg::Method, timeout: Option<Duration>| {
-        let reply = channel.unary::<Raw, Raw>(method, within(timeout), &CallOptions::default()).await;
-        let Raw(left) = reply.expect("a reply").into_inner();
-        let left: f64 = std::str::from_utf8(&left).expect("text").parse().expect("a number");
+        let response = channel.unary::<Raw, Raw>(method, within(timeout), &CallOptions::default()).await;
+        let Raw(remaining) = response.expect("a response").into_inner();
+        let remaining: f64 = std::str::from_utf8(&remaining).expect("text").parse().expect("a number");
         match timeout {
-            None => assert!(left < 0.0, "{left} s of no deadline"),
-            Some(timeout) => assert!(left > 0.0 && left <= timeout.as_secs_f64(), "{left} of {timeout:?}"),
+            None => assert!(remaining < 0.0, "{remaining} s of no deadline"),
+            Some(timeout) => {
+                assert!(remaining > 0.0 && remaining <= timeout.as_secs_f64(), "{remaining} of {timeout:?}")
+            }
         }
     };
-    let direct = connect(&serve(Back).await).await;
+    let direct = connect(&serve(Backend).await).await;
     let (front, _ended) = front().await;
     for timeout in [None, Some(Duration::from_secs(100)), Some(Duration::from_secs(1_000_000))] {
         check(&direct, &TIME_LEFT, timeout).await;
@@ -104,34 +107,35 @@ async fn handlers_know_the_time_that_is_left() {
 
 /// Header blocks that differ only in the timeout; the server decodes the common part once.
 #[tokio::test]
-async fn each_call_of_a_connection_has_its_own_time() {
-    let channel = connect(&serve(Back).await).await;
+async fn deadlines_are_per_call() {
+    let channel = connect(&serve(Backend).await).await;
     for hours in [9, 8, 8, 7, 1, 7, 2, 0, 2, 9, 0, 3] {
         let timeout = (hours > 0).then(|| Duration::from_secs(hours * 3600));
-        let reply = channel.unary::<Raw, Raw>(&TIME_LEFT, within(timeout), &CallOptions::default()).await;
-        let Raw(left) = reply.expect("a reply").into_inner();
-        let left: f64 = std::str::from_utf8(&left).expect("text").parse().expect("a number");
+        let response = channel.unary::<Raw, Raw>(&TIME_LEFT, within(timeout), &CallOptions::default()).await;
+        let Raw(remaining) = response.expect("a response").into_inner();
+        let remaining: f64 = std::str::from_utf8(&remaining).expect("text").parse().expect("a number");
         // The times are hours apart, so the result does not depend on the machine's speed.
-        assert_eq!(if left < 0.0 { 0 } else { (left / 3600.0).ceil() as u64 }, hours);
+        assert_eq!(if remaining < 0.0 { 0 } else { (remaining / 3600.0).ceil() as u64 }, hours);
     }
 }
 
 #[tokio::test]
-async fn children_have_the_earlier_deadline() {
-    let channel = connect(&serve(Back).await).await;
-    let check = async |parent: Option<u64>, own: Option<u64>, option: Option<u64>, expected: Option<u64>| {
-        let secs = |secs: Option<u64>| secs.map(Duration::from_secs);
-        let deadline = secs(parent).map(|left| Deadline::at(Instant::now() + left));
-        let mut options = CallOptions::default();
-        options.timeout = secs(option);
-        let caller = Parent::until(deadline).caller(&channel);
-        let reply = caller.unary::<Raw, Raw>(&TIME_LEFT, within(secs(own)), &options).await;
-        let Raw(left) = reply.expect("a reply").into_inner();
-        let left: f64 = std::str::from_utf8(&left).expect("text").parse().expect("a number");
-        // The deadlines are hours apart, so the result does not depend on the machine's speed.
-        let found = if left < 0.0 { None } else { Some((left / 3600.0).ceil() as u64 * 3600) };
-        assert_eq!(found, expected);
-    };
+async fn child_has_earlier_deadline() {
+    let channel = connect(&serve(Backend).await).await;
+    let check =
+        async |parent: Option<u64>, own_timeout: Option<u64>, option: Option<u64>, expected: Option<u64>| {
+            let secs = |secs: Option<u64>| secs.map(Duration::from_secs);
+            let deadline = secs(parent).map(|remaining| Deadline::at(Instant::now() + remaining));
+            let mut options = CallOptions::default();
+            options.timeout = secs(option);
+            let caller = Parent::until(deadline).caller(&channel);
+            let response = caller.unary::<Raw, Raw>(&TIME_LEFT, within(secs(own_timeout)), &options).await;
+            let Raw(remaining) = response.expect("a response").into_inner();
+            let remaining: f64 = std::str::from_utf8(&remaining).expect("text").parse().expect("a number");
+            // The deadlines are hours apart, so the result does not depend on the machine's speed.
+            let found = if remaining < 0.0 { None } else { Some((remaining / 3600.0).ceil() as u64 * 3600) };
+            assert_eq!(found, expected);
+        };
     check(None, None, None, None).await;
     check(Some(3600), None, None, Some(3600)).await;
     check(Some(3600), Some(7200), None, Some(3600)).await;
@@ -142,7 +146,7 @@ async fn children_have_the_earlier_deadline() {
 }
 
 #[tokio::test]
-async fn behind_the_deadline_no_call_is_made() {
+async fn no_call_after_deadline() {
     let (front, _ended) = front().await;
     let parent = Parent::until(Some(Deadline::at(Instant::now())));
     let caller = parent.caller(&front);
@@ -151,11 +155,11 @@ async fn behind_the_deadline_no_call_is_made() {
 }
 
 #[tokio::test]
-async fn what_a_handler_spawned_ends_with_it() {
+async fn spawned_calls_end_with_handler() {
     let (front, mut ended) = front().await;
     // The handler returns.
-    let reply = front.unary::<Raw, Raw>(&SPAWN, Request::new(raw("")), &CallOptions::default()).await;
-    assert!(reply.is_ok(), "{reply:?}");
+    let response = front.unary::<Raw, Raw>(&SPAWN, Request::new(raw("")), &CallOptions::default()).await;
+    assert!(response.is_ok(), "{response:?}");
     assert_eq!(soon(ended.recv()).await, Some(Code::Cancelled));
     // The handler is cancelled while it waits.
     let call = tokio::spawn(async move {
@@ -167,7 +171,7 @@ async fn what_a_handler_spawned_ends_with_it() {
 }
 
 #[tokio::test]
-async fn streams_end_with_their_parent() {
+async fn stream_ends_with_parent() {
     let channel = connect(&serve(Echo::default()).await).await;
     let parent = Parent::until(None);
     let (caller, guard, options) = (parent.caller(&channel), parent.guard(), CallOptions::default());

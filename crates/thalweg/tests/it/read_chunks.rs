@@ -18,16 +18,16 @@ const BATCH: usize = 60;
 const BATCHES_MAX: usize = 100;
 
 /// Echoes; the last call of a batch blocks the thread until another call's caller has its response.
-struct LastWaits {
-    begun: AtomicUsize,
+struct WaitsForFirst {
+    started: AtomicUsize,
     /// Batch number, from one, of a call with a response.
-    answered: Mutex<Receiver<usize>>,
-    waited_in_vain: Arc<AtomicUsize>,
+    response_receiver: Mutex<Receiver<usize>>,
+    timed_out: Arc<AtomicUsize>,
 }
 
-impl LastWaits {
+impl WaitsForFirst {
     fn echo(&self, request: Request<Raw>) -> Response<Raw> {
-        let number = self.begun.fetch_add(1, Ordering::SeqCst) + 1;
+        let number = self.started.fetch_add(1, Ordering::SeqCst) + 1;
         if number > CALLS_BEFORE && (number - CALLS_BEFORE).is_multiple_of(BATCH) {
             self.wait((number - CALLS_BEFORE) / BATCH);
         }
@@ -35,20 +35,20 @@ impl LastWaits {
     }
 
     fn wait(&self, batch: usize) {
-        let answered = self.answered.lock().expect("no panic");
+        let response_receiver = self.response_receiver.lock().expect("no panic");
         loop {
-            match answered.recv_timeout(Duration::from_secs(1)) {
+            match response_receiver.recv_timeout(Duration::from_secs(1)) {
                 // From an earlier batch that got its responses at once.
                 Ok(other) if other < batch => {}
                 Ok(_) => return,
                 Err(_) => break,
             }
         }
-        self.waited_in_vain.fetch_add(1, Ordering::SeqCst);
+        self.timed_out.fetch_add(1, Ordering::SeqCst);
     }
 }
 
-impl Service for LastWaits {
+impl Service for WaitsForFirst {
     const NAME: &'static str = "test.Echo";
 
     fn register(self, methods: &mut Methods<'_>) {
@@ -62,7 +62,7 @@ fn runtime() -> Runtime {
 }
 
 /// Serves on a thread of its own: on a single thread, no client could receive a response while a handler blocks.
-fn serve(service: LastWaits) -> String {
+fn serve(service: WaitsForFirst) -> String {
     let (address, bound) = mpsc::channel();
     std::thread::spawn(move || {
         runtime().block_on(async {
@@ -75,24 +75,24 @@ fn serve(service: LastWaits) -> String {
     bound.recv().expect("a server")
 }
 
-async fn call(channel: Channel, answered: Option<(Sender<usize>, usize)>) {
-    let reply: Result<Response<Raw>, Status> =
+async fn call(channel: Channel, response_receiver: Option<(Sender<usize>, usize)>) {
+    let response: Result<Response<Raw>, Status> =
         channel.unary(&ECHO, Request::new(raw("x")), &CallOptions::default()).await;
-    if let Some((answered, batch)) = answered {
+    if let Some((response_receiver, batch)) = response_receiver {
         // Only one is waited for.
-        let _ = answered.send(batch);
+        let _ = response_receiver.send(batch);
     }
-    assert_eq!(reply.expect("an answer").into_inner(), raw("x"));
+    assert_eq!(response.expect("a response").into_inner(), raw("x"));
 }
 
 #[test]
-fn the_first_of_a_batch_is_answered_while_the_last_is_at_work() {
-    let (answer, answered) = mpsc::channel();
-    let waited_in_vain = Arc::new(AtomicUsize::new(0));
-    let target = serve(LastWaits {
-        begun: AtomicUsize::new(0),
-        answered: Mutex::new(answered),
-        waited_in_vain: waited_in_vain.clone(),
+fn first_of_batch_is_answered_while_last_runs() {
+    let (response_sender, response_receiver) = mpsc::channel();
+    let timed_out = Arc::new(AtomicUsize::new(0));
+    let target = serve(WaitsForFirst {
+        started: AtomicUsize::new(0),
+        response_receiver: Mutex::new(response_receiver),
+        timed_out: timed_out.clone(),
     });
     runtime().block_on(async {
         let channel = Channel::builder(target).connect().await.expect("a server");
@@ -103,12 +103,12 @@ fn the_first_of_a_batch_is_answered_while_the_last_is_at_work() {
             // The server is asleep by then, unless the machine is busy.
             tokio::time::sleep(Duration::from_millis(50)).await;
             // All are encoded before the connection's task runs, so they leave in one write.
-            let one = || tokio::spawn(call(channel.clone(), Some((answer.clone(), batch))));
+            let one = || tokio::spawn(call(channel.clone(), Some((response_sender.clone(), batch))));
             let calls: Vec<_> = (0..BATCH).map(|_| one()).collect();
             for call in calls {
-                call.await.expect("an answer");
+                call.await.expect("a response");
             }
-            if waited_in_vain.load(Ordering::SeqCst) < batch {
+            if timed_out.load(Ordering::SeqCst) < batch {
                 return;
             }
         }

@@ -18,7 +18,7 @@ fn two_lanes(calls: Calls) -> Load {
 }
 
 /// Like [`two_lanes`], for a port that always has a listener.
-fn two_lanes_never_refused(calls: Calls) -> Load {
+fn two_lanes_without_failed_attempts(calls: Calls) -> Load {
     let jitter = || {
         FAILED.fetch_add(1, Ordering::SeqCst);
         0.0
@@ -40,16 +40,16 @@ async fn kill(load: Load) {
     let callers = Callers::start(&port.target(), load).await;
     let mut connections = 0;
     for _ in 0..200 {
-        callers.answer(20).await;
-        callers.begin();
+        callers.wait_for_responses(20).await;
+        callers.begin_cut();
         connections += running.kill().await;
         running = Running::share(&listener);
         if is_fixed {
-            callers.reach(&running, LANES).await;
-            callers.end();
+            callers.wait_for_lanes(&running, LANES).await;
+            callers.end_cut();
         }
     }
-    callers.answer(20).await;
+    callers.wait_for_responses(20).await;
     let failures = callers.finish().await;
     check_lost(&failures, &port.target());
     // A call fails once with a connection that is killed. Its caller's next call may take another lane whose driver has
@@ -61,12 +61,12 @@ async fn kill(load: Load) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn killed_two_hundred_times() {
-    kill(two_lanes_never_refused(Calls::Unary)).await;
+    kill(two_lanes_without_failed_attempts(Calls::Unary)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn killed_two_hundred_times_with_streams() {
-    kill(two_lanes_never_refused(Calls::Streams)).await;
+    kill(two_lanes_without_failed_attempts(Calls::Streams)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -81,28 +81,28 @@ async fn stop(load: Load) {
     let mut running = Running::share(&listener);
     let callers = Callers::start(&port.target(), load).await;
     for _ in 0..200 {
-        callers.answer(20).await;
+        callers.wait_for_responses(20).await;
         running.stop().await;
         running = Running::share(&listener);
     }
-    callers.answer(20).await;
+    callers.wait_for_responses(20).await;
     let failures = callers.finish().await;
     assert!(failures.is_empty(), "a graceful end fails no call: {failures:?}");
     running.kill().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn told_to_stop_two_hundred_times() {
+async fn graceful_shutdown_two_hundred_times() {
     stop(two_lanes(Calls::Unary)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn told_to_stop_two_hundred_times_with_streams() {
+async fn graceful_shutdown_two_hundred_times_with_streams() {
     stop(two_lanes(Calls::Streams)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn told_to_stop_two_hundred_times_with_adaptive_lanes() {
+async fn graceful_shutdown_two_hundred_times_with_adaptive_lanes() {
     stop(adaptive()).await;
 }
 
@@ -114,8 +114,8 @@ async fn restart(count: usize, load: Load) {
     let callers = Callers::start(&port.target(), load).await;
     let mut connections = 0;
     for _ in 0..count {
-        callers.answer(20).await;
-        callers.begin();
+        callers.wait_for_responses(20).await;
+        callers.begin_cut();
         // Dropped with its listener.
         running.serving.abort();
         let _ = soon(&mut running.serving).await;
@@ -123,11 +123,11 @@ async fn restart(count: usize, load: Load) {
         connections += running.kill().await;
         running = Running::start(port.listen());
         if is_fixed {
-            callers.reach(&running, LANES).await;
-            callers.end();
+            callers.wait_for_lanes(&running, LANES).await;
+            callers.end_cut();
         }
     }
-    callers.answer(20).await;
+    callers.wait_for_responses(20).await;
     let failures = callers.finish().await;
     check_lost(&failures, &port.target());
     assert!(failures.len() <= CALLERS * connections, "{} of {connections}", failures.len());

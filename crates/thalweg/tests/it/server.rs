@@ -15,7 +15,7 @@ use thalweg::{
 use thalweg_engine::http2::frame::Kind;
 
 #[tokio::test]
-async fn requests_that_are_not_grpc() {
+async fn non_grpc_requests_get_http_errors() {
     let check =
         async |method: &str, path: &str, content_type: &str, expected: &[&str], expected_body: &str| {
             let mut peer = client_of(Echo::default()).await;
@@ -27,13 +27,13 @@ async fn requests_that_are_not_grpc() {
                 ("content-type", content_type),
             ];
             peer.headers(1, true, &fields).send().await;
-            let head = soon(peer.next_of(Kind::Headers)).await;
-            let text = head.text();
+            let headers = soon(peer.next_of(Kind::Headers)).await;
+            let text = headers.text();
             for part in expected {
                 assert!(text.contains(part), "{method} {path}: {part} is not in\n{text}");
             }
             if expected_body.is_empty() {
-                assert!(head.end_stream, "{method} {path}");
+                assert!(headers.end_stream, "{method} {path}");
             } else {
                 let body = soon(peer.next_of(Kind::Data)).await.text();
                 assert!(body.contains(expected_body), "{method} {path}: {body}");
@@ -53,7 +53,7 @@ async fn requests_that_are_not_grpc() {
 }
 
 #[tokio::test]
-async fn refused_calls_give_their_place_back() {
+async fn rejected_calls_release_their_stream() {
     let mut peer = client_of(Echo::default()).await;
     let unknown = REQUEST.iter().map(|&(name, value)| match name {
         ":path" => (name, "/test.Echo/Nothing"),
@@ -73,7 +73,7 @@ async fn refused_calls_give_their_place_back() {
 }
 
 #[tokio::test]
-async fn several_listeners_of_all_kinds() {
+async fn server_listens_on_several_addresses() {
     let path = temporary("listeners");
     let name = format!("thalweg-test-{}", std::process::id());
     let addresses =
@@ -95,7 +95,7 @@ async fn several_listeners_of_all_kinds() {
 }
 
 #[tokio::test]
-async fn socket_files() {
+async fn socket_file_is_replaced_and_removed() {
     let bind = async |path: &PathBuf| {
         let address = format!("unix:{}", path.display()).parse().expect("an address");
         thalweg::Server::builder().bind(&[address]).await.map_err(|error| error.to_string())
@@ -106,7 +106,7 @@ async fn socket_files() {
     assert!(path.exists());
     let first = bind(&path).await.expect("nobody listens there");
     let error = bind(&path).await.expect_err("the first listens there");
-    assert!(error.contains("another process has it") && error.contains("stale"), "{error}");
+    assert!(error.contains("in use by another process") && error.contains("stale"), "{error}");
     drop(first);
     assert!(!path.exists());
 
@@ -118,19 +118,19 @@ async fn socket_files() {
 }
 
 #[tokio::test]
-async fn addresses_that_cannot_be_had() {
+async fn unavailable_address_is_an_error() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let taken = taken.local_addr().map(|at| (at.to_string(), taken)).expect("bound");
     let path = temporary("second");
     let addresses =
         [format!("unix:{}", path.display()), taken.0.clone()].map(|it| it.parse().expect("an address"));
     let error = thalweg::Server::builder().bind(&addresses).await.expect_err("taken").to_string();
-    assert!(error.contains(&taken.0) && error.contains("another process has it"), "{error}");
+    assert!(error.contains(&taken.0) && error.contains("in use by another process"), "{error}");
     assert!(!path.exists(), "what had been bound before is given back");
 }
 
 #[tokio::test]
-async fn served_in_one_step() {
+async fn serve_binds_and_serves() {
     // A unique address of this test identifies its server.
     let ip = IpAddr::from([127, 0, 13, 1]);
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
@@ -149,11 +149,11 @@ async fn served_in_one_step() {
     })
     .await;
     let channel = connect(&target).await;
-    assert_eq!(echo(&channel, raw("x")).await.expect("an answer"), raw("x"));
+    assert_eq!(echo(&channel, raw("x")).await.expect("a response"), raw("x"));
 
     let taken = target.parse().expect("a socket's address");
     let error = thalweg::Server::builder().serve(taken).await.expect_err("taken").to_string();
-    assert!(error.contains(&target) && error.contains("another process has it"), "{error}");
+    assert!(error.contains(&target) && error.contains("in use by another process"), "{error}");
 
     stop.send(()).expect("it serves");
     soon(serving).await.expect("no panic").expect("a clean end");
@@ -161,7 +161,7 @@ async fn served_in_one_step() {
 
 /// The server's sweep releases memory of idle connections after two of its intervals.
 #[tokio::test(start_paused = true)]
-async fn a_call_goes_on_after_its_connection_was_idle() {
+async fn call_continues_after_idle_connection() {
     let channel = connect(&serve(Echo::default()).await).await;
     let (requests, source) = tokio::sync::mpsc::unbounded_channel();
     let mut responses = chat(&channel, Receiver(source)).await.expect("a stream");
@@ -173,7 +173,7 @@ async fn a_call_goes_on_after_its_connection_was_idle() {
     tokio::time::sleep(Duration::from_secs(5)).await;
     drop(requests);
     assert_eq!(soon(responses.message()).await.expect("the end"), None);
-    assert_eq!(echo(&channel, raw("x")).await.expect("an answer"), raw("x"));
+    assert_eq!(echo(&channel, raw("x")).await.expect("a response"), raw("x"));
 }
 
 /// A message that breaks the contract of [`Message`] if its first byte says so.
@@ -224,9 +224,9 @@ impl Service for FaultyService {
 }
 
 #[tokio::test]
-async fn messages_that_cannot_be_encoded_on_the_server() {
+async fn unencodable_response_ends_its_call() {
     let channel = connect(&serve(FaultyService).await).await;
-    let beside = tokio::spawn({
+    let other_call = tokio::spawn({
         let channel = channel.clone();
         async move { channel.unary::<Raw, Raw>(&ECHO, Request::new(raw("ok")), &CallOptions::default()).await }
     });
@@ -235,32 +235,29 @@ async fn messages_that_cannot_be_encoded_on_the_server() {
         assert_eq!(status.code(), Code::Internal, "{order}");
         assert_eq!(echo(&channel, raw("ok")).await.expect("the connection is whole"), raw("ok"), "{order}");
     }
-    soon(beside).await.expect("no panic").expect("an answer");
+    soon(other_call).await.expect("no panic").expect("a response");
     let mut responses = chat(&channel, items(vec![raw("ok"), raw("panic")])).await.expect("a stream");
     assert_eq!(soon(responses.message()).await.expect("the first"), Some(raw("ok")));
     let status = soon(responses.message()).await.expect_err("the second panics");
-    assert_eq!(
-        (status.code(), status.message()),
-        (Code::Internal, "the message panicked when it was encoded")
-    );
+    assert_eq!((status.code(), status.message()), (Code::Internal, "encoding the message panicked"));
 }
 
 #[tokio::test]
-async fn messages_that_cannot_be_encoded_on_the_client() {
+async fn unencodable_request_ends_its_call() {
     let channel = connect(&serve(Echo::default()).await).await;
     let options = CallOptions::default();
     for (order, expected) in [
-        ("panic", "the message panicked when it was encoded"),
-        ("short", "the message announced 5 bytes and encoded 1"),
-        ("long", "the message announced 4 bytes and encoded 1000"),
+        ("panic", "encoding the message panicked"),
+        ("short", "the message announced 5 bytes but encoded 1"),
+        ("long", "the message announced 4 bytes but encoded 1000"),
     ] {
         let message = Faulty::decode(order.as_bytes()).expect("an order");
         let outcome: Result<Response<Raw>, Status> =
             channel.unary(&ECHO, Request::new(message), &options).await;
         let status = outcome.expect_err(order);
         assert_eq!(status.code(), Code::Internal);
-        let said = status.message().strip_prefix(expected).expect("why");
-        assert!(said.starts_with(" [/test.Echo/Echo to ") && said.ends_with(", not sent]"), "{said}");
+        let detail = status.message().strip_prefix(expected).expect("why");
+        assert!(detail.starts_with(" [/test.Echo/Echo to ") && detail.ends_with(", not sent]"), "{detail}");
         assert_eq!(channel.lanes()[0].in_flight, 0);
         assert_eq!(echo(&channel, raw("ok")).await.expect("the connection is whole"), raw("ok"), "{order}");
     }
@@ -282,20 +279,20 @@ fn temporary(name: &str) -> PathBuf {
 }
 
 #[tokio::test]
-async fn a_request_cut_by_garbage_is_that_calls_alone() {
+async fn garbage_after_request_ends_only_that_call() {
     let mut peer: Peer = client_of(Echo::default()).await;
     peer.headers(1, false, REQUEST).data(1, true, &[9, 0, 0, 0, 0]);
     peer.headers(3, false, REQUEST).data(3, true, &[0, 0, 0, 0, 9, 1]);
     peer.headers(5, false, REQUEST).data(5, true, &[0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
     peer.headers(7, false, REQUEST).message(7, true, b"x").send().await;
-    let mut answers = Vec::new();
-    while answers.len() < 5 {
+    let mut responses = Vec::new();
+    while responses.len() < 5 {
         let frame = soon(peer.next_of(Kind::Headers)).await;
-        answers.push((frame.stream, frame.text()));
+        responses.push((frame.stream, frame.text()));
     }
     let status = |stream, code: &str| {
         let code = format!("grpc-status: {code}\n");
-        assert!(answers.iter().any(|(of, text)| *of == stream && text.contains(&code)), "{answers:?}");
+        assert!(responses.iter().any(|(of, text)| *of == stream && text.contains(&code)), "{responses:?}");
     };
     status(1, "13");
     status(3, "13");

@@ -81,20 +81,20 @@ async fn raw_client(server: &Running, message: &[u8]) -> UnixStream {
 async fn frames(io: &mut UnixStream) -> Vec<FrameHeader> {
     let mut bytes = Vec::new();
     io.read_to_end(&mut bytes).await.expect("an end");
-    let (mut rest, mut frames) = (&bytes[..], Vec::new());
-    while let Some((head, behind)) = rest.split_first_chunk::<FRAME_HEADER_LEN>() {
-        let head = FrameHeader::parse(head);
-        rest = &behind[head.len as usize..];
-        frames.push(head);
+    let (mut remaining, mut frames) = (&bytes[..], Vec::new());
+    while let Some((header, rest)) = remaining.split_first_chunk::<FRAME_HEADER_LEN>() {
+        let header = FrameHeader::parse(header);
+        remaining = &rest[header.len as usize..];
+        frames.push(header);
     }
     frames
 }
 
 #[tokio::test(start_paused = true)]
-async fn idle_clients_are_let_go_at_once() {
+async fn idle_clients_are_closed_at_once() {
     let server = Running::start(Echo::default(), Duration::from_secs(60)).await;
     let channels = [connect(&server.target()).await, connect(&server.target()).await];
-    echo(&channels[0], raw("x")).await.expect("an answer");
+    echo(&channels[0], raw("x")).await.expect("a response");
     let target = server.target();
     assert!(server.stop().await < Duration::from_secs(1));
     let status = echo(&channels[0], raw("y")).await.expect_err("the server has stopped");
@@ -103,7 +103,7 @@ async fn idle_clients_are_let_go_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_idle_client_that_ignores_goaway_does_not_use_up_the_grace() {
+async fn idle_client_ignoring_goaway_does_not_delay_shutdown() {
     let server = Running::start(Echo::default(), Duration::from_secs(60)).await;
     let mut client = raw_client(&server, b"x").await;
     let reading = tokio::spawn(async move { frames(&mut client).await });
@@ -116,7 +116,7 @@ async fn an_idle_client_that_ignores_goaway_does_not_use_up_the_grace() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn calls_under_way_have_the_grace_and_no_more() {
+async fn started_calls_get_the_grace_period() {
     let handlers = Echo::default();
     let server = Running::start(handlers.clone(), Duration::from_secs(7)).await;
     let channel = connect(&server.target()).await;
@@ -134,7 +134,7 @@ async fn calls_under_way_have_the_grace_and_no_more() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_slow_reader_gets_its_answer_within_the_grace() {
+async fn slow_reader_gets_response_within_grace() {
     let server = Running::start(Echo::default(), Duration::from_secs(600)).await;
     // All of it is framed when the socket is full: the rest waits for the reader in the drained connection.
     let size = 248 << 10;
@@ -157,7 +157,7 @@ async fn a_slow_reader_gets_its_answer_within_the_grace() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reader_that_stopped_is_cut_off_after_the_grace() {
+async fn stalled_reader_is_closed_after_grace() {
     let server = Running::start(Echo::default(), Duration::from_secs(5)).await;
     let client = raw_client(&server, &vec![1; 3 << 20]).await;
     tokio::time::sleep(Duration::from_secs(1)).await;
@@ -167,7 +167,7 @@ async fn a_reader_that_stopped_is_cut_off_after_the_grace() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn handlers_end_with_the_grace_whatever_the_client_does() {
+async fn handlers_end_after_grace() {
     let handlers = Echo::default();
     let server = Running::start(handlers.clone(), Duration::from_secs(5)).await;
     let client = raw_client(&server, b"sleep").await;
@@ -183,12 +183,12 @@ async fn handlers_end_with_the_grace_whatever_the_client_does() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_says_nothing_is_let_go() {
+async fn silent_client_is_closed() {
     let server = Running::start(Echo::default(), Duration::from_secs(60)).await;
     let mut silent = UnixStream::connect(&server.path).await.expect("it listens");
     let began = Instant::now();
-    let mut said = Vec::new();
-    silent.read_to_end(&mut said).await.expect("an end");
+    let mut received = Vec::new();
+    silent.read_to_end(&mut received).await.expect("an end");
     // The client did not acknowledge SETTINGS within 10 s.
     assert!(began.elapsed() >= Duration::from_secs(10) && began.elapsed() < Duration::from_secs(13));
     drop(silent);
@@ -196,7 +196,7 @@ async fn a_client_that_says_nothing_is_let_go() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handle_tells_of_the_services_and_of_the_stop() {
+async fn handle_reports_services_and_draining() {
     let server = Server::builder().add_service(Echo::default());
     let handle = server.handle();
     assert_eq!(handle.services(), ["test.Echo"]);
@@ -204,14 +204,14 @@ async fn a_handle_tells_of_the_services_and_of_the_stop() {
     let server = server.bind(&["127.0.0.1:0".parse().expect("an address")]).await.expect("a free port");
     let (stop, stopped) = oneshot::channel();
     let serving = tokio::spawn(server.serve_until(async move { stopped.await.unwrap_or(()) }));
-    let told = tokio::spawn({
+    let waiting = tokio::spawn({
         let handle = handle.clone();
         async move { handle.draining().await }
     });
     tokio::task::yield_now().await;
-    assert!(!handle.is_draining() && !told.is_finished());
+    assert!(!handle.is_draining() && !waiting.is_finished());
     stop.send(()).expect("it serves");
-    told.await.expect("no panic");
+    waiting.await.expect("no panic");
     assert!(handle.is_draining());
     handle.draining().await;
     serving.await.expect("no panic").expect("a clean end");
@@ -262,7 +262,7 @@ impl Stream for Ticks {
 /// An endless stream that watches for draining ends with OK and delays nothing; another is cut off after the grace
 /// period.
 #[tokio::test(start_paused = true)]
-async fn a_stream_ends_itself_when_the_server_drains() {
+async fn stream_can_end_when_server_drains() {
     const GRACE: Duration = Duration::from_secs(20);
     let check = async |ends_itself: bool| {
         let server = Server::builder().shutdown_grace(GRACE);

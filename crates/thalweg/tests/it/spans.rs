@@ -86,7 +86,7 @@ impl Recorded {
 }
 
 #[tokio::test]
-async fn spans_have_name_side_and_status() {
+async fn span_has_name_side_and_status() {
     let recorded = Recorded::default();
     let _subscriber = tracing::subscriber::set_default(recorded.clone());
     let broken = |request: Request<()>| match request.metadata().get("x-broken") {

@@ -19,7 +19,7 @@ async fn linked() -> Link {
 }
 
 /// Makes a call through a stalled link: no response can arrive.
-async fn hurried(channel: Channel, is_stream: bool) -> Status {
+async fn short_keepalive(channel: Channel, is_stream: bool) -> Status {
     let mut options = CallOptions::default();
     options.timeout = Some(Duration::from_millis(5));
     let outcome = if is_stream {
@@ -37,18 +37,18 @@ async fn stall(load: Load) {
     let link = linked().await;
     let callers = Callers::start(&link.address().to_string(), load).await;
     for _ in 0..200 {
-        callers.answer(20).await;
+        callers.wait_for_responses(20).await;
         link.stall();
-        let hurried: Vec<_> =
-            (0..4).map(|n| tokio::spawn(hurried(callers.channel.clone(), n % 2 == 0))).collect();
-        for call in hurried {
+        let short_keepalive: Vec<_> =
+            (0..4).map(|n| tokio::spawn(short_keepalive(callers.channel.clone(), n % 2 == 0))).collect();
+        for call in short_keepalive {
             let status = soon(call).await.expect("no panic");
             assert_eq!(status.code(), Code::DeadlineExceeded, "{status:?}");
             assert!(status.message().contains("deadline"), "{status:?}");
         }
         link.resume();
     }
-    callers.answer(20).await;
+    callers.wait_for_responses(20).await;
     let failures = callers.finish().await;
     assert!(failures.is_empty(), "who has no deadline waits: {failures:?}");
     let connections = link.stats().connections;
@@ -56,12 +56,12 @@ async fn stall(load: Load) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn stalled_two_hundred_times() {
+async fn two_hundred_stalls_fail_no_call() {
     stall(Load { lanes: Lanes::fixed(LANES), calls: Calls::Both, jitter: || 0.0 }).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn stalled_two_hundred_times_with_adaptive_lanes() {
+async fn two_hundred_stalls_with_adaptive_lanes_fail_no_call() {
     stall(Load { lanes: Lanes::adaptive().cap(4), calls: Calls::Both, jitter: || 0.0 }).await;
 }
 
@@ -81,8 +81,8 @@ async fn stall_and_cut(load: Load) {
     let callers = Callers::start(&target, load).await;
     let mut cut = 0;
     for _ in 0..200 {
-        callers.answer(20).await;
-        callers.begin();
+        callers.wait_for_responses(20).await;
+        callers.begin_cut();
         link.stall();
         cut += link.cut(Cut::Reset);
         link.resume();
@@ -90,10 +90,10 @@ async fn stall_and_cut(load: Load) {
             // Cut connections do not count as open, and each lane has one connection.
             let reached = || link.stats().connections.open == LANES as u64 && callers.all_ready();
             callers.wait("a connection of each lane", reached).await;
-            callers.end();
+            callers.end_cut();
         }
     }
-    callers.answer(20).await;
+    callers.wait_for_responses(20).await;
     let failures = callers.finish().await;
     check_lost(&failures, &target);
     // A caller has one call at a time, and that fails once with a connection.
@@ -102,12 +102,12 @@ async fn stall_and_cut(load: Load) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn cut_two_hundred_times_while_stalled() {
+async fn two_hundred_cuts_while_stalled_recover() {
     stall_and_cut(Load { lanes: Lanes::fixed(LANES), calls: Calls::Both, jitter: count_failed }).await;
     assert_eq!(FAILED.load(Ordering::SeqCst), 0, "the link listens all the time: no backoff");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn cut_two_hundred_times_while_stalled_with_adaptive_lanes() {
+async fn two_hundred_cuts_while_stalled_with_adaptive_lanes_recover() {
     stall_and_cut(Load { lanes: Lanes::adaptive().cap(4), calls: Calls::Both, jitter: || 0.0 }).await;
 }

@@ -13,7 +13,7 @@ use tokio::sync::{Notify, oneshot};
 #[derive(Default)]
 struct Where {
     entered: Notify,
-    go_on: Notify,
+    proceed: Notify,
 }
 
 static NAME: Method = Method::new("/test.Where/Name");
@@ -32,7 +32,7 @@ impl Where {
 
     async fn wait(self: Arc<Self>, request: Request<Raw>) -> Result<Response<Raw>, Status> {
         self.entered.notify_one();
-        self.go_on.notified().await;
+        self.proceed.notified().await;
         Ok(Response::new(request.into_inner()))
     }
 }
@@ -67,20 +67,20 @@ async fn bound(builder: thalweg::server::ServerBuilder) -> (BoundServer, String)
     (server, target)
 }
 
-async fn ask(channel: &Channel, method: &Method) -> Result<String, Status> {
+async fn call_text(channel: &Channel, method: &Method) -> Result<String, Status> {
     let outcome = channel.unary::<_, Raw>(method, Request::new(raw("")), &CallOptions::default()).await?;
     Ok(String::from_utf8_lossy(&outcome.into_inner().0).into_owned())
 }
 
 #[tokio::test]
-async fn connections_are_spread_evenly_over_the_servers_threads() {
+async fn connections_spread_evenly_over_threads() {
     let (server, target) = bound(builder(&Arc::default()).threads(2)).await;
     tokio::spawn(server.serve());
     let mut threads = BTreeMap::<String, usize>::new();
     let mut channels = Vec::new();
     for _ in 0..6 {
         let channel = Channel::builder(&target).connect().await.expect("a server");
-        *threads.entry(ask(&channel, &NAME).await.expect("a name")).or_default() += 1;
+        *threads.entry(call_text(&channel, &NAME).await.expect("a name")).or_default() += 1;
         channels.push(channel);
     }
     let expected = [("thalweg-server-0".to_owned(), 3), ("thalweg-server-1".to_owned(), 3)];
@@ -89,53 +89,53 @@ async fn connections_are_spread_evenly_over_the_servers_threads() {
 
 /// With threads on both sides, the test's runtime only makes the calls.
 #[tokio::test]
-async fn calls_between_threads() {
+async fn calls_work_between_threads() {
     let (server, target) =
         bound(builder(&Arc::default()).threads(2).busy_poll(Duration::from_micros(20))).await;
     let serving = tokio::spawn(server.serve());
     let channel = Channel::builder(&target).lanes(3).threads(2).connect().await.expect("a server");
     let calls: Vec<_> = (0..50).map(|call| spawn_echo(&channel, &format!("call {call}"))).collect();
     for (number, call) in calls.into_iter().enumerate() {
-        let reply = soon(call).await.expect("no panic").expect("an answer");
-        assert_eq!(reply, raw(format!("call {number}")));
+        let response = soon(call).await.expect("no panic").expect("a response");
+        assert_eq!(response, raw(format!("call {number}")));
     }
     let large = raw(vec![3; 3_000_000]);
-    assert!(echo(&channel, large.clone()).await.expect("an answer") == large);
+    assert!(echo(&channel, large.clone()).await.expect("a response") == large);
     serving.abort();
 }
 
 #[tokio::test]
-async fn a_panic_ends_its_call_and_nothing_else() {
+async fn panic_ends_only_its_call() {
     let (server, target) = bound(builder(&Arc::default()).threads(1)).await;
     tokio::spawn(server.serve());
     let channel = crate::support::connect(&target).await;
     for _ in 0..3 {
         let status = echo(&channel, raw("panic")).await.expect_err("asked to");
         assert_eq!((status.code(), status.message()), (Code::Internal, "the handler panicked"));
-        assert_eq!(ask(&channel, &NAME).await.expect("a name"), "thalweg-server-0");
+        assert_eq!(call_text(&channel, &NAME).await.expect("a name"), "thalweg-server-0");
     }
 }
 
 #[tokio::test]
-async fn shutdown_waits_for_calls_on_the_threads() {
+async fn shutdown_waits_for_calls_on_threads() {
     let service = Arc::new(Where::default());
     let (server, target) = bound(builder(&service).threads(2)).await;
     let (stop, stopped) = oneshot::channel();
     let serving = tokio::spawn(server.serve_until(async move { stopped.await.unwrap_or(()) }));
     let channel = crate::support::connect(&target).await;
-    let call = tokio::spawn(async move { ask(&channel, &WAIT).await });
+    let call = tokio::spawn(async move { call_text(&channel, &WAIT).await });
     soon(service.entered.notified()).await;
     stop.send(()).expect("it serves");
     // It accepts no new connections: it is stopping, and waits.
     soon(async { while Channel::builder(&target).connect().await.is_ok() {} }).await;
     assert!(!serving.is_finished());
-    service.go_on.notify_one();
-    soon(call).await.expect("no panic").expect("an answer");
+    service.proceed.notify_one();
+    soon(call).await.expect("no panic").expect("a response");
     soon(serving).await.expect("no panic").expect("a clean end");
 }
 
 #[tokio::test]
-async fn a_server_that_is_dropped_ends_its_connections() {
+async fn dropped_server_closes_connections() {
     let (server, target) = bound(builder(&Arc::default()).threads(2)).await;
     let serving = tokio::spawn(server.serve());
     let channel = crate::support::connect(&target).await;
@@ -161,7 +161,7 @@ thread_local! {
 }
 
 #[tokio::test]
-async fn a_dropped_channels_threads_end_after_its_last_call() {
+async fn threads_of_dropped_channel_end_after_last_call() {
     let (server, target) = bound(builder(&Arc::default())).await;
     tokio::spawn(server.serve());
     let (sender, events) = mpsc::channel();
@@ -175,35 +175,39 @@ async fn a_dropped_channels_threads_end_after_its_last_call() {
     assert_eq!(events.recv().expect("it connected"), "thalweg-channel-0");
 
     let (requests, receiver) = tokio::sync::mpsc::unbounded_channel();
-    let mut replies = chat(&channel, Receiver(receiver)).await.expect("an answer");
+    let mut responses = chat(&channel, Receiver(receiver)).await.expect("a response");
     drop(channel);
     for text in ["the call", "goes on"] {
         requests.send(raw(text)).expect("it is taken");
-        assert_eq!(soon(replies.message()).await.expect("a message"), Some(raw(text)));
+        assert_eq!(soon(responses.message()).await.expect("a message"), Some(raw(text)));
     }
     assert!(events.try_recv().is_err(), "the thread is still needed");
     drop(requests);
-    assert_eq!(soon(replies.message()).await.expect("a clean end"), None);
+    assert_eq!(soon(responses.message()).await.expect("a clean end"), None);
     let ended = tokio::task::spawn_blocking(move || events.recv_timeout(Duration::from_secs(20)));
     assert_eq!(ended.await.expect("no panic").as_deref(), Ok("ended"));
 }
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn threads_stay_on_their_processors() {
+async fn threads_are_pinned_to_processors() {
     let first = allowed_cpus().split(['-', ',']).next().expect("at least one").to_owned();
     let cpu: usize = first.parse().expect("a number");
     let (server, target) = bound(builder(&Arc::default()).pin([cpu])).await;
     let before = allowed_cpus();
     tokio::spawn(server.serve());
     let channel = Channel::builder(&target).threads(2).pin([cpu]).connect().await.expect("a server");
-    assert_eq!(ask(&channel, &CPUS).await.expect("a list"), first);
-    assert_eq!(ask(&channel, &NAME).await.expect("a name"), "thalweg-server-0", "one processor, one thread");
+    assert_eq!(call_text(&channel, &CPUS).await.expect("a list"), first);
+    assert_eq!(
+        call_text(&channel, &NAME).await.expect("a name"),
+        "thalweg-server-0",
+        "one processor, one thread"
+    );
     assert_eq!(allowed_cpus(), before, "the caller's thread runs where it ran");
 }
 
 #[tokio::test]
-async fn what_cannot_run_is_named() {
+async fn invalid_threads_are_named() {
     let check = async |threads: Option<usize>, cpus: &[usize], expected: &[&str]| {
         let (mut server, mut channel) = (Server::builder(), Channel::builder("localhost:1"));
         if let Some(threads) = threads {
@@ -220,13 +224,13 @@ async fn what_cannot_run_is_named() {
             }
         }
     };
-    check(Some(0), &[], &["0 threads: use 1 or more"]).await;
+    check(Some(0), &[], &["0 threads are not allowed; use 1 or more"]).await;
     check(Some(1025), &[], &["1025 threads exceed the maximum of 1024"]).await;
     #[cfg(target_os = "linux")]
     {
         let first: usize =
             allowed_cpus().split(['-', ',']).next().and_then(|cpu| cpu.parse().ok()).expect("one");
-        check(None, &[first, 1_000_000], &["processor 1000000: ", "the processors of this process: "]).await;
-        check(Some(2), &[first, 1_000_000], &["processor 1000000: "]).await;
+        check(None, &[first, 1_000_000], &["CPU 1000000: ", "CPUs of this process: "]).await;
+        check(Some(2), &[first, 1_000_000], &["CPU 1000000: "]).await;
     }
 }

@@ -26,21 +26,21 @@ use crate::support::certificates::{Authority, Issued, pem};
 use crate::support::{Echo, REPEAT, chat, echo, items, raw, soon, start};
 
 /// Responds with the server's view of the client's connection.
-struct Who;
+struct ConnectionService;
 
-static WHO: Method = Method::new("/test.Who/Who");
+static DESCRIBE: Method = Method::new("/test.Who/Who");
 
-impl Service for Who {
+impl Service for ConnectionService {
     const NAME: &'static str = "test.Who";
 
     fn register(self, methods: &mut Methods<'_>) {
-        methods.unary("Who", &Arc::new(self), &ServiceOptions::default(), Self::who);
+        methods.unary("Who", &Arc::new(self), &ServiceOptions::default(), Self::describe_connection);
     }
 }
 
-impl Who {
+impl ConnectionService {
     #[expect(clippy::unused_async, reason = "handlers are async")]
-    async fn who(self: Arc<Self>, request: Request<Raw>) -> Result<Response<Raw>, Status> {
+    async fn describe_connection(self: Arc<Self>, request: Request<Raw>) -> Result<Response<Raw>, Status> {
         let info = request.extensions().get::<Arc<ConnectionInfo>>();
         let text = match info.and_then(|info| info.tls()) {
             None => format!("plain {}", info.is_some()),
@@ -59,14 +59,14 @@ impl Who {
     }
 }
 
-async fn who(channel: &Channel) -> Result<String, Status> {
+async fn describe_connection(channel: &Channel) -> Result<String, Status> {
     let options = thalweg::CallOptions::default();
-    let response: Response<Raw> = channel.unary(&WHO, Request::new(raw("")), &options).await?;
+    let response: Response<Raw> = channel.unary(&DESCRIBE, Request::new(raw("")), &options).await?;
     Ok(String::from_utf8(response.into_inner().0.to_vec()).expect("text"))
 }
 
 fn server() -> ServerBuilder {
-    Server::builder().add_service(Echo::default()).add_service(Who)
+    Server::builder().add_service(Echo::default()).add_service(ConnectionService)
 }
 
 async fn secure(tls: ServerTlsConfig) -> String {
@@ -79,10 +79,12 @@ async fn connect(target: &str, tls: ClientTlsConfig) -> Result<Channel, ConnectE
 
 /// Connects like [`connect`] and returns the error, which may appear only at the first call. In TLS 1.3 the client
 /// finishes its handshake before the server has checked its certificate.
-async fn refusal(target: &str, tls: ClientTlsConfig) -> String {
+async fn connect_error(target: &str, tls: ClientTlsConfig) -> String {
     match connect(target, tls).await {
         Err(error) => error.to_string(),
-        Ok(channel) => soon(who(&channel)).await.expect_err("it is refused").message().to_owned(),
+        Ok(channel) => {
+            soon(describe_connection(&channel)).await.expect_err("it is refused").message().to_owned()
+        }
     }
 }
 
@@ -92,7 +94,7 @@ fn trusting(authority: &Authority) -> ClientTlsConfig {
 }
 
 #[tokio::test]
-async fn calls_of_all_kinds_go_over_every_version() {
+async fn all_call_types_work_with_every_tls_version() {
     let authority = Authority::new();
     let target = secure(authority.identity("localhost").into()).await;
     for version in [TlsVersion::Tls12, TlsVersion::Tls13] {
@@ -105,17 +107,17 @@ async fn calls_of_all_kinds_go_over_every_version() {
             TlsVersion::Tls13 => "TLSv1.3 X25519MLKEM768 h2 localhost resumed=false certificates=0 127.0.0.1",
             _ => "TLSv1.2 X25519 h2 localhost resumed=false certificates=0 127.0.0.1",
         };
-        assert_eq!(who(&channel).await.expect("an answer"), expected);
+        assert_eq!(describe_connection(&channel).await.expect("a response"), expected);
         for size in [0, 1, 16_383, 16_384, 16_385, 300_000, 4 << 20] {
             let message = raw((0..size).map(|at| at as u8).collect::<Vec<_>>());
-            assert_eq!(soon(echo(&channel, message.clone())).await.expect("an answer"), message, "{size}");
+            assert_eq!(soon(echo(&channel, message.clone())).await.expect("a response"), message, "{size}");
         }
         // Both directions at once, with messages larger than one read.
         let sent: Vec<Raw> = (0..40).map(|at| raw(vec![at as u8; 17 * 1024 * at])).collect();
-        let mut answers = soon(chat(&channel, items(sent.clone()))).await.expect("a stream");
+        let mut responses = soon(chat(&channel, items(sent.clone()))).await.expect("a stream");
         for expected in sent {
-            let answer = soon(answers.message()).await.expect("no error");
-            assert_eq!(answer.map(|answer| answer.0.len()), Some(expected.0.len()));
+            let response = soon(responses.message()).await.expect("no error");
+            assert_eq!(response.map(|response| response.0.len()), Some(expected.0.len()));
         }
         let options = thalweg::CallOptions::default();
         let mut many: thalweg::Streaming<Raw> = channel
@@ -149,7 +151,7 @@ fn tls12(authority: &Authority) -> ClientConfig {
 }
 
 #[tokio::test]
-async fn clients_are_asked_for_certificates() {
+async fn server_requests_client_certificates() {
     let (authority, other) = (Authority::new(), Authority::new());
     let tls = || {
         ServerTlsConfig::new()
@@ -160,90 +162,86 @@ async fn clients_are_asked_for_certificates() {
     let known = || trusting(&authority).identity(authority.identity("client"));
     for target in [&must, &may] {
         let channel = connect(target, known()).await.expect("a connection");
-        let said = who(&channel).await.expect("an answer");
-        assert!(said.contains("certificates=1"), "{said}");
+        let received = describe_connection(&channel).await.expect("a response");
+        assert!(received.contains("certificates=1"), "{received}");
     }
     let channel = connect(&may, trusting(&authority)).await.expect("a connection");
-    let said = who(&channel).await.expect("an answer");
-    assert!(said.contains("certificates=0"), "{said}");
+    let received = describe_connection(&channel).await.expect("a response");
+    assert!(received.contains("certificates=0"), "{received}");
 
-    let said = refusal(&must, trusting(&authority)).await;
-    assert!(said.contains("give TLS an identity"), "{said}");
+    let received = connect_error(&must, trusting(&authority)).await;
+    assert!(received.contains("set a TLS identity"), "{received}");
     for target in [&must, &may] {
-        let said = refusal(target, trusting(&authority).identity(other.identity("client"))).await;
-        assert!(said.contains("does not trust the authority"), "{said}");
+        let received = connect_error(target, trusting(&authority).identity(other.identity("client"))).await;
+        assert!(received.contains("does not trust the authority"), "{received}");
     }
 }
 
 #[tokio::test]
-async fn what_a_client_does_not_believe_is_named() {
+async fn untrusted_certificate_is_named() {
     let (authority, other) = (Authority::new(), Authority::new());
     let check = async |identity: Identity, tls: ClientTlsConfig, part: &str| {
         let target = secure(identity.into()).await;
         let error = connect(&target, tls).await.expect_err("it is refused").to_string();
         assert!(error.contains(part) && error.contains(&target), "{error}");
     };
-    check(other.identity("localhost"), trusting(&authority), "no authority that is trusted here").await;
-    check(
-        authority.identity("elsewhere"),
-        trusting(&authority),
-        "connect by a name that the certificate has",
-    )
-    .await;
+    check(other.identity("localhost"), trusting(&authority), "no trusted authority").await;
+    check(authority.identity("elsewhere"), trusting(&authority), "use a name that is in the certificate")
+        .await;
     let expired = authority.issue("localhost", |params| params.not_after = date_time_ymd(2020, 1, 1));
-    check(expired.identity(), trusting(&authority), "the peer has to renew it").await;
+    check(expired.identity(), trusting(&authority), "renew the peer's certificate").await;
     let future = authority.issue("localhost", |params| {
         params.not_before = date_time_ymd(4000, 1, 1);
         params.not_after = date_time_ymd(4001, 1, 1);
     });
-    check(future.identity(), trusting(&authority), "is the clock of this machine right?").await;
+    check(future.identity(), trusting(&authority), "check the clock of this machine").await;
     // With or without the platform's authorities: none of them knows this certificate.
     check(
         authority.identity("localhost"),
         ClientTlsConfig::new().domain_name("localhost").ca_certificate(other.certificate()),
-        "no authority",
+        "no trusted authority",
     )
     .await;
 
     let target = secure(other.identity("elsewhere").into()).await;
     let anyone = ClientTlsConfig::new().danger_accept_any_certificate();
     let channel = connect(&target, anyone).await.expect("nothing is verified");
-    who(&channel).await.expect("an answer");
+    describe_connection(&channel).await.expect("a response");
 }
 
 #[tokio::test]
-async fn anchors_and_verifiers_say_whom_a_client_believes() {
+async fn trust_anchors_and_verifiers_decide_trust() {
     let authority = Authority::new();
     let target = secure(authority.identity("localhost").into()).await;
     let client = || ClientTlsConfig::new().domain_name("localhost");
     let nobody = connect(&target, client().trust_anchors([])).await.expect_err("nobody is trusted");
-    assert!(nobody.to_string().contains("no authority that is trusted here"), "{nobody}");
+    assert!(nobody.to_string().contains("no trusted authority"), "{nobody}");
     let other = roots(&Authority::new()).roots;
     let stranger = connect(&target, client().trust_anchors(other.clone())).await;
     assert!(stranger.is_err(), "another authority is trusted");
-    for believes in [
+    for trusted_roots in [
         client().trust_anchors(other).trust_anchors(roots(&authority).roots),
         client().trust_anchors([]).ca_certificate(authority.certificate()),
         client().trust_anchors([]).verifier(Arc::new(BelievesAll)),
     ] {
-        assert!(believes.check("elsewhere").is_ok());
-        let channel = connect(&target, believes).await.expect("the server is believed");
-        who(&channel).await.expect("an answer");
+        assert!(trusted_roots.check("elsewhere").is_ok());
+        let channel = connect(&target, trusted_roots).await.expect("the server is believed");
+        describe_connection(&channel).await.expect("a response");
     }
 }
 
 #[test]
-fn what_a_client_can_not_use_is_told_without_a_channel() {
+fn invalid_client_tls_is_an_error_before_connecting() {
     let refused =
         |tls: ClientTlsConfig, host: &str| tls.check(host).expect_err("it can't be used").to_string();
     let nobody = || ClientTlsConfig::new().trust_anchors([]);
     assert!(nobody().check("a.test").is_ok());
-    assert!(refused(nobody(), "a b").contains("`a b` is not a name"));
+    assert!(refused(nobody(), "a b").contains("invalid certificate name `a b`"));
     assert!(refused(nobody().ca_certificate(Certificate::from_pem("")), "a.test").contains("no certificate"));
 }
 
 #[tokio::test]
-async fn names_and_authorities_of_targets() {
+async fn targets_set_server_name_and_authority() {
     let authority = Authority::new();
     let address = secure(authority.identity("127.0.0.1").into()).await;
     let port = address.rsplit_once(':').expect("a port").1.to_owned();
@@ -256,8 +254,8 @@ async fn names_and_authorities_of_targets() {
             builder = builder.authority(authority);
         }
         let channel = soon(builder.connect()).await.expect("a connection");
-        let said = who(&channel).await.expect("an answer");
-        assert!(said.contains(&format!("h2 {sni} ")), "{target}: {said}");
+        let received = describe_connection(&channel).await.expect("a response");
+        assert!(received.contains(&format!("h2 {sni} ")), "{target}: {received}");
     };
     // RFC 6066 §3: SNI does not carry IP addresses.
     check(&address, None, "none").await;
@@ -271,11 +269,11 @@ async fn names_and_authorities_of_targets() {
         error.to_string()
     };
     let error = failed("http://localhost:1", trusting());
-    assert!(error.contains("without TLS"), "{error}");
+    assert!(error.contains("does not use TLS"), "{error}");
     let error = failed("localhost:1", trusting().domain_name("no name"));
-    assert!(error.contains("`no name` is not a name"), "{error}");
+    assert!(error.contains("invalid certificate name `no name`"), "{error}");
     let error = failed("localhost:1", trusting().ca_certificate(Certificate::from_file("/no/such/ca.pem")));
-    assert!(error.contains("can't read the authority's certificate /no/such/ca.pem"), "{error}");
+    assert!(error.contains("failed to read the authority's certificate /no/such/ca.pem"), "{error}");
     let error = failed("localhost:1", trusting().ca_certificate(Certificate::from_pem("hello")));
     assert!(error.contains("no certificate"), "{error}");
     let error = failed("localhost:1", trusting().ca_certificate(Certificate::from_der(b"hello".to_vec())));
@@ -283,46 +281,43 @@ async fn names_and_authorities_of_targets() {
 }
 
 #[test]
-fn identities_that_can_not_be_used_are_named() {
+fn invalid_identities_are_named() {
     let authority = Authority::new();
     let (one, other) = (authority.issue("a", |_| ()), authority.issue("b", |_| ()));
     let check = |tls: ServerTlsConfig, part: &str| {
         let error = server().tls(tls).into_parts().expect_err("it can't be used").to_string();
         assert!(error.contains(part), "{error}");
     };
-    check(ServerTlsConfig::new(), "give its TLS an identity");
+    check(ServerTlsConfig::new(), "set a TLS identity");
     let pair = |certificate: &Issued, key: &Issued| {
         Identity::from_pem(pem("CERTIFICATE", &certificate.certificate), pem("PRIVATE KEY", &key.key))
     };
-    check(pair(&one, &other).into(), "not the key of the certificate");
+    check(pair(&one, &other).into(), "does not match the certificate");
     check(Identity::from_pem("", pem("PRIVATE KEY", &one.key)).into(), "no certificate");
     check(Identity::from_pem(pem("CERTIFICATE", &one.certificate), "").into(), "no private key");
     let swapped = Identity::from_pem(pem("PRIVATE KEY", &one.key), pem("CERTIFICATE", &one.certificate));
-    check(swapped.into(), "confused");
+    check(swapped.into(), "swapped");
     check(
         Identity::from_files("/no/such.pem", "/no/such.key").into(),
-        "can't read the certificate /no/such.pem",
+        "failed to read the certificate /no/such.pem",
     );
     let unfit = Identity::from_pem(pem("CERTIFICATE", b"hello"), pem("PRIVATE KEY", b"hello"));
     check(unfit.into(), "the identity (PEM)");
     server().tls(pair(&one, &one)).into_parts().expect("a pair");
 
     let named = |name: &str| ServerTlsConfig::new().identity_for(name, one.identity());
-    check(named("b"), "the certificate is not for `b`");
-    check(named("*.a"), "the certificate is not for `*.a`");
+    check(named("b"), "the certificate is not valid for `b`");
+    check(named("*.a"), "the certificate is not valid for `*.a`");
     for name in ["", "a:443", "127.0.0.1", "a b", "*"] {
-        check(named(name), &format!("`{name}` is not a name that clients ask for"));
+        check(named(name), &format!("invalid server name `{name}`"));
     }
     server().tls(named("a")).into_parts().expect("a name of the certificate");
 
     let with = |identity: Identity, other: &Issued| {
         ServerTlsConfig::from(identity).identity_for_its_names(other.identity())
     };
-    check(with(one.identity(), &one), "`a` is a name of two certificates");
-    check(
-        with(other.identity(), &one).identity_for_its_names(one.identity()),
-        "`a` is a name of two certificates",
-    );
+    check(with(one.identity(), &one), "`a` is in two certificates");
+    check(with(other.identity(), &one).identity_for_its_names(one.identity()), "`a` is in two certificates");
     let of_address = authority.issue("127.0.0.1", |_| ());
     check(with(one.identity(), &of_address), "no DNS name");
     server().tls(with(of_address.identity(), &one)).into_parts().expect("a default without a name");
@@ -347,21 +342,21 @@ async fn sessions_are_resumed() {
         // Each lane is a connection of the same channel.
         let channel =
             soon(Channel::builder(&target).tls(config).lanes(1).connect()).await.expect("a connection");
-        let said = who(&channel).await.expect("an answer");
-        assert!(said.contains("resumed=false"), "{said}");
+        let received = describe_connection(&channel).await.expect("a response");
+        assert!(received.contains("resumed=false"), "{received}");
         let first = channel.lanes()[0].id;
         channel.engine().open_lanes(1, "for the test");
         crate::support::until(|| channel.lanes().iter().filter(|lane| lane.state == "READY").count() == 2)
             .await;
         channel.engine().close_lanes(&[first], "for the test");
-        let said = who(&channel).await.expect("an answer");
-        assert!(said.contains("resumed=true"), "{said}");
-        assert!(said.contains(if is_12 { "certificates=0" } else { "certificates=1" }), "{said}");
+        let received = describe_connection(&channel).await.expect("a response");
+        assert!(received.contains("resumed=true"), "{received}");
+        assert!(received.contains(if is_12 { "certificates=0" } else { "certificates=1" }), "{received}");
     }
 }
 
 #[tokio::test]
-async fn certificates_are_renewed_without_a_restart() {
+async fn certificates_are_renewed_without_restart() {
     let (authority, next) = (Authority::new(), Authority::new());
     let folder = std::env::temp_dir().join(format!("thalweg-tls-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder");
@@ -388,7 +383,7 @@ async fn certificates_are_renewed_without_a_restart() {
 }
 
 /// Returns the certificate shown to a client that asks for this name, or for none.
-fn shown(target: &str, asks_for: Option<&str>) -> Result<CertificateDer<'static>, String> {
+fn shown(target: &str, server_name: Option<&str>) -> Result<CertificateDer<'static>, String> {
     let mut config = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
         .with_safe_default_protocol_versions()
         .expect("versions")
@@ -398,7 +393,7 @@ fn shown(target: &str, asks_for: Option<&str>) -> Result<CertificateDer<'static>
     config.alpn_protocols = vec![b"h2".to_vec()];
     let socket = TcpStream::connect(target).expect("a listener");
     // RFC 6066 §3: SNI does not carry IP addresses.
-    let name = asks_for.unwrap_or("127.0.0.1").to_owned().try_into().expect("a name");
+    let name = server_name.unwrap_or("127.0.0.1").to_owned().try_into().expect("a name");
     let mut stream =
         StreamOwned::new(ClientConnection::new(Arc::new(config), name).expect("a configuration"), socket);
     stream.conn.complete_io(&mut stream.sock).map_err(|error| error.to_string())?;
@@ -445,7 +440,7 @@ impl ServerCertVerifier for BelievesAll {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn clients_are_shown_the_certificate_of_the_name_that_they_ask_for() {
+async fn certificate_is_chosen_by_sni() {
     let authority = Authority::new();
     let issue = |name: &str| authority.issue(name, |_| ());
     let (default, shop, apis, one_api) =
@@ -464,15 +459,15 @@ async fn clients_are_shown_the_certificate_of_the_name_that_they_ask_for() {
             tls.identity_for_its_names(issued.identity())
         });
     let by_certificates = secure(by_certificates).await;
-    let check = |asks_for: Option<&str>, of_strict: Option<&Issued>, of_lenient: &Issued| {
+    let check = |server_name: Option<&str>, of_strict: Option<&Issued>, of_lenient: &Issued| {
         let certificate = |issued: &Issued| issued.certificate.clone();
         for target in [&lenient, &by_certificates] {
-            assert_eq!(shown(target, asks_for), Ok(certificate(of_lenient)), "{asks_for:?}");
+            assert_eq!(shown(target, server_name), Ok(certificate(of_lenient)), "{server_name:?}");
         }
-        match (of_strict, shown(&strict, asks_for)) {
-            (Some(issued), found) => assert_eq!(found, Ok(certificate(issued)), "{asks_for:?}"),
-            (None, Err(error)) => assert!(error.contains("AccessDenied"), "{asks_for:?}: {error}"),
-            (None, Ok(_)) => panic!("{asks_for:?} is shown a certificate"),
+        match (of_strict, shown(&strict, server_name)) {
+            (Some(issued), found) => assert_eq!(found, Ok(certificate(issued)), "{server_name:?}"),
+            (None, Err(error)) => assert!(error.contains("AccessDenied"), "{server_name:?}: {error}"),
+            (None, Ok(_)) => panic!("{server_name:?} is shown a certificate"),
         }
     };
     check(Some("shop.test"), Some(&shop), &shop);
@@ -489,8 +484,8 @@ async fn clients_are_shown_the_certificate_of_the_name_that_they_ask_for() {
         let tls = ClientTlsConfig::new().ca_certificate(authority.certificate()).domain_name(name);
         match connect(&lenient, tls).await {
             Ok(channel) => {
-                let said = who(&channel).await.expect("an answer");
-                assert!(may && said.contains(&format!("h2 {name} ")), "{name}: {said}");
+                let received = describe_connection(&channel).await.expect("a response");
+                assert!(may && received.contains(&format!("h2 {name} ")), "{name}: {received}");
             }
             Err(error) => assert!(!may && error.to_string().contains("localhost"), "{name}: {error}"),
         }
@@ -498,7 +493,7 @@ async fn clients_are_shown_the_certificate_of_the_name_that_they_ask_for() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn names_are_read_with_their_certificates() {
+async fn certificate_names_are_checked() {
     let authority = Authority::new();
     let folder = std::env::temp_dir().join(format!("thalweg-tls-its-names-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder");
@@ -510,8 +505,8 @@ async fn names_are_read_with_their_certificates() {
         .identity_for("told.api.test", told.identity())
         .reload_interval(Duration::ZERO);
     let target = secure(tls).await;
-    let check = |asks_for: &str, issued: &Issued| {
-        assert_eq!(shown(&target, Some(asks_for)).as_ref(), Ok(&issued.certificate), "{asks_for}");
+    let check = |server_name: &str, issued: &Issued| {
+        assert_eq!(shown(&target, Some(server_name)).as_ref(), Ok(&issued.certificate), "{server_name}");
     };
     check("one.api.test", &apis);
     check("told.api.test", &told);
@@ -531,7 +526,7 @@ async fn names_are_read_with_their_certificates() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn certificates_of_names_are_renewed_each_for_itself() {
+async fn certificates_of_names_are_renewed_separately() {
     let authority = Authority::new();
     let folder = std::env::temp_dir().join(format!("thalweg-tls-names-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder");
@@ -561,7 +556,7 @@ async fn certificates_of_names_are_renewed_each_for_itself() {
 }
 
 /// Connects rustls's own client on a blocking socket.
-fn foreign(target: &str, config: ClientConfig) -> StreamOwned<ClientConnection, TcpStream> {
+fn alpn_client(target: &str, config: ClientConfig) -> StreamOwned<ClientConnection, TcpStream> {
     let socket = TcpStream::connect(target).expect("a listener");
     socket.set_read_timeout(Some(Duration::from_secs(20))).expect("an option");
     let name = "localhost".try_into().expect("a name");
@@ -575,18 +570,18 @@ fn config(authority: &Authority, alpn: &[&str]) -> ClientConfig {
 }
 
 /// Reads until the server closes the connection.
-fn rest(mut stream: impl Read) -> (Vec<u8>, Option<std::io::Error>) {
-    let mut said = Vec::new();
-    let outcome = stream.read_to_end(&mut said);
-    (said, outcome.err())
+fn read_to_end(mut stream: impl Read) -> (Vec<u8>, Option<std::io::Error>) {
+    let mut received = Vec::new();
+    let outcome = stream.read_to_end(&mut received);
+    (received, outcome.err())
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn servers_want_http2_by_alpn() {
+async fn server_requires_http2_by_alpn() {
     let authority = Authority::new();
     let target = secure(authority.identity("localhost").into()).await;
     let check = |alpn: &[&str], expected: Option<&str>| {
-        let mut stream = foreign(&target, config(&authority, alpn));
+        let mut stream = alpn_client(&target, config(&authority, alpn));
         let wrote = stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0");
         let mut first = [0; 9];
         let outcome = wrote.and_then(|()| stream.read_exact(&mut first));
@@ -603,16 +598,16 @@ async fn servers_want_http2_by_alpn() {
     check(&["http/1.1", "h2"], None);
     check(&["http/1.1"], Some("NoApplicationProtocol"));
     // Without ALPN there is no protocol: the server closes the connection properly (RFC 8446 §6.1).
-    let mut stream = foreign(&target, config(&authority, &[]));
+    let mut stream = alpn_client(&target, config(&authority, &[]));
     while stream.conn.is_handshaking() {
         stream.conn.complete_io(&mut stream.sock).expect("a handshake");
     }
-    let (said, error) = rest(stream);
-    assert!(said.is_empty() && error.is_none(), "{said:?} {error:?}");
+    let (received, error) = read_to_end(stream);
+    assert!(received.is_empty() && error.is_none(), "{received:?} {error:?}");
 }
 
 /// Accepts one TLS connection with rustls's own server and passes it to `serve`.
-fn foreign_server(
+fn alpn_server(
     identity: &Issued,
     alpn: &[&str],
     serve: impl FnOnce(StreamOwned<rustls::ServerConnection, TcpStream>) + Send + 'static,
@@ -640,29 +635,30 @@ fn foreign_server(
 const SERVER_PREFACE: &[u8] = b"\0\0\0\x04\0\0\0\0\0";
 
 #[tokio::test]
-async fn clients_want_http2_by_alpn() {
+async fn client_requires_http2_by_alpn() {
     let authority = Authority::new();
     let identity = authority.issue("localhost", |_| ());
     let speak = |mut stream: StreamOwned<rustls::ServerConnection, TcpStream>| {
         let _ = stream.write_all(SERVER_PREFACE);
-        rest(stream);
+        read_to_end(stream);
     };
-    let target = foreign_server(&identity, &[], speak);
+    let target = alpn_server(&identity, &[], speak);
     let error = connect(&target, trusting(&authority)).await.expect_err("no ALPN").to_string();
-    assert!(error.contains("did not agree to HTTP/2 by ALPN"), "{error}");
-    let target = foreign_server(&identity, &[], speak);
+    assert!(error.contains("did not negotiate HTTP/2 by ALPN"), "{error}");
+    let target = alpn_server(&identity, &[], speak);
     connect(&target, trusting(&authority).assume_http2(true)).await.expect("a connection");
-    let target = foreign_server(&identity, &["http/1.1"], speak);
+    let target = alpn_server(&identity, &["http/1.1"], speak);
     let error = connect(&target, trusting(&authority)).await.expect_err("another protocol").to_string();
-    assert!(error.contains("did not agree to HTTP/2 by ALPN"), "{error}");
+    assert!(error.contains("did not negotiate HTTP/2 by ALPN"), "{error}");
 }
 
 #[tokio::test]
-async fn the_end_of_a_stream_is_told_from_a_cut() {
+async fn clean_tls_end_differs_from_truncation() {
     let authority = Authority::new();
     let identity = authority.issue("localhost", |_| ());
-    for (says_goodbye, part) in [(true, "closed the connection"), (false, "without TLS's close_notify")] {
-        let target = foreign_server(&identity, &["h2"], move |mut stream| {
+    for (sends_close_notify, part) in [(true, "closed the connection"), (false, "without TLS's close_notify")]
+    {
+        let target = alpn_server(&identity, &["h2"], move |mut stream| {
             stream.write_all(SERVER_PREFACE).expect("a client");
             // The request has arrived and gets no response.
             let mut byte = [0];
@@ -671,24 +667,24 @@ async fn the_end_of_a_stream_is_told_from_a_cut() {
                 stream.read_exact(&mut byte).expect("more");
                 seen.push(byte[0]);
             }
-            if says_goodbye {
+            if sends_close_notify {
                 stream.conn.send_close_notify();
             }
             stream.flush().expect("a client");
         });
         let channel = connect(&target, trusting(&authority)).await.expect("a connection");
-        let status = soon(echo(&channel, raw("done"))).await.expect_err("no answer");
-        assert!(status.message().contains(part), "{says_goodbye}: {status:?}");
+        let status = soon(echo(&channel, raw("done"))).await.expect_err("no response");
+        assert!(status.message().contains(part), "{sends_close_notify}: {status:?}");
         assert_eq!(status.code(), thalweg::Code::Unavailable);
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_speaks_no_tls_is_told_and_named() {
+async fn plaintext_peer_is_named_and_alerted() {
     let authority = Authority::new();
     let (plain, tls) = (start(server()).await, secure(authority.identity("localhost").into()).await);
     let error = soon(Channel::builder(&tls).connect()).await.expect_err("the server wants TLS").to_string();
-    assert!(error.contains("the server speaks TLS, and this channel does not"), "{error}");
+    assert!(error.contains("the server uses TLS, and this channel does not"), "{error}");
     let error = connect(&plain, trusting(&authority)).await.expect_err("the server has no TLS").to_string();
     assert!(error.contains("the server speaks HTTP/2 without TLS"), "{error}");
 
@@ -697,8 +693,8 @@ async fn who_speaks_no_tls_is_told_and_named() {
     {
         let mut socket = TcpStream::connect(&tls).expect("a listener");
         let _ = socket.write_all(garbage);
-        let (said, _) = rest(socket);
-        assert!(said.is_empty() || said[0] == 21, "{said:?}");
+        let (received, _) = read_to_end(socket);
+        assert!(received.is_empty() || received[0] == 21, "{received:?}");
     }
     let http1 = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let target = http1.local_addr().expect("an address").to_string();
@@ -713,7 +709,7 @@ async fn who_speaks_no_tls_is_told_and_named() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn handshakes_that_do_not_end_are_cut() {
+async fn unfinished_handshakes_time_out() {
     let authority = Authority::new();
     let tls = || ServerTlsConfig::new().identity(authority.identity("localhost"));
     // By time.
@@ -728,7 +724,7 @@ async fn handshakes_that_do_not_end_are_cut() {
         waiting.push(TcpStream::connect(&target).expect("a listener"));
     }
     let channel = connect(&target, trusting(&authority)).await.expect("one that is honest");
-    who(&channel).await.expect("an answer");
+    describe_connection(&channel).await.expect("a response");
     waiting[0].set_read_timeout(Some(Duration::from_secs(20))).expect("an option");
     assert_eq!(waiting[0].read(&mut [0]).expect("the end"), 0);
     waiting[1].set_nonblocking(true).expect("an option");
@@ -737,7 +733,7 @@ async fn handshakes_that_do_not_end_are_cut() {
 
 /// Bytes in TLS buffers count towards the memory limit of all connections.
 #[tokio::test(flavor = "multi_thread")]
-async fn handshakes_that_hold_too_much_are_cut() {
+async fn handshakes_over_memory_limit_are_closed() {
     let authority = Authority::new();
     let tls = || ServerTlsConfig::new().identity(authority.identity("localhost"));
     // A ClientHello of 64 KiB without its last bytes: three complete records and a part of the fourth.
@@ -757,7 +753,7 @@ async fn handshakes_that_hold_too_much_are_cut() {
         // The server checks connections once a second.
         tokio::time::sleep(Duration::from_millis(2500)).await;
         let channel = connect(&target, trusting(&authority)).await.expect("one that is honest");
-        who(&channel).await.expect("an answer");
+        describe_connection(&channel).await.expect("a response");
         let waits = |socket: &mut TcpStream| {
             socket.read(&mut [0]).is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock)
         };
@@ -770,7 +766,7 @@ async fn handshakes_that_hold_too_much_are_cut() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn handshakes_count_as_connections_and_make_room() {
+async fn handshakes_count_as_connections() {
     let authority = Authority::new();
     let tls = ServerTlsConfig::new().identity(authority.identity("localhost"));
     let tls = tls.timeout(Duration::from_secs(3600));
@@ -788,7 +784,7 @@ async fn handshakes_count_as_connections_and_make_room() {
 }
 
 #[tokio::test]
-async fn a_server_that_stops_waits_for_no_handshake() {
+async fn shutdown_does_not_wait_for_handshakes() {
     let authority = Authority::new();
     let server = server().tls(authority.identity("localhost"));
     let server = server.bind(&["127.0.0.1:0".parse().expect("an address")]).await.expect("a port");
@@ -797,7 +793,7 @@ async fn a_server_that_stops_waits_for_no_handshake() {
     let serving = tokio::spawn(server.serve_until(async move { stopped.await.unwrap_or(()) }));
     let channel = connect(&target, trusting(&authority)).await.expect("a connection");
     let silent = tokio::net::TcpStream::connect(&target).await.expect("a listener");
-    who(&channel).await.expect("an answer");
+    describe_connection(&channel).await.expect("a response");
     stop.send(()).expect("it serves");
     soon(serving).await.expect("no panic").expect("no error");
     drop(silent);
@@ -805,7 +801,7 @@ async fn a_server_that_stops_waits_for_no_handshake() {
 
 /// TLS works over any stream, whatever space it has per write.
 #[tokio::test]
-async fn tls_goes_over_streams_of_the_applications_own() {
+async fn tls_works_over_custom_streams() {
     let authority = Authority::new();
     for space in [1, 7, 1000, 64 * 1024] {
         let identity = authority.identity("localhost");
@@ -822,14 +818,14 @@ async fn tls_goes_over_streams_of_the_applications_own() {
         };
         let channel = soon(channel.connector(connector).connect()).await.expect("a connection");
         let message = raw(vec![5; 20_000]);
-        assert_eq!(soon(echo(&channel, message.clone())).await.expect("an answer"), message);
-        let said = who(&channel).await.expect("an answer");
-        assert!(said.starts_with("TLSv1.3"), "{said}");
+        assert_eq!(soon(echo(&channel, message.clone())).await.expect("a response"), message);
+        let received = describe_connection(&channel).await.expect("a response");
+        assert!(received.starts_with("TLSv1.3"), "{received}");
     }
 }
 
 #[tokio::test]
-async fn calls_are_told_of_their_connection_where_that_is_wanted() {
+async fn connection_info_follows_setting() {
     let authority = Authority::new();
     let identity = || authority.identity("localhost");
     let check = async |server: ServerBuilder, tls: Option<ClientTlsConfig>, expected: &str| {
@@ -840,8 +836,8 @@ async fn calls_are_told_of_their_connection_where_that_is_wanted() {
             None => builder,
         };
         let channel = soon(builder.connect()).await.expect("a connection");
-        let said = who(&channel).await.expect("an answer");
-        assert!(said.starts_with(expected), "{said}");
+        let received = describe_connection(&channel).await.expect("a response");
+        assert!(received.starts_with(expected), "{received}");
     };
     check(server(), None, "plain false").await;
     check(server().connection_info(true), None, "plain true").await;
@@ -883,7 +879,7 @@ fn hello(version: u16, suites: &[u16]) -> Vec<u8> {
 
 /// RFC 9113 §9.2: HTTP/2 requires TLS 1.2 or later, and none of the cipher suites of appendix A.
 #[tokio::test(flavor = "multi_thread")]
-async fn old_versions_and_weak_ciphers_are_refused() {
+async fn old_versions_and_weak_ciphers_are_rejected() {
     const HANDSHAKE_FAILURE: u8 = 40;
     const PROTOCOL_VERSION: u8 = 70;
     let authority = Authority::new();
@@ -895,10 +891,10 @@ async fn old_versions_and_weak_ciphers_are_refused() {
         let mut socket = TcpStream::connect(target).expect("a listener");
         socket.set_read_timeout(Some(Duration::from_secs(20))).expect("an option");
         socket.write_all(&hello(version, suites)).expect("a server");
-        let mut answer = [0; 7];
-        socket.read_exact(&mut answer).expect("an answer");
-        let said = (answer[0], (answer[0] == 21).then_some(answer[6]));
-        assert_eq!(said, expected, "{version:x} {suites:x?}");
+        let mut response = [0; 7];
+        socket.read_exact(&mut response).expect("a response");
+        let received = (response[0], (response[0] == 21).then_some(response[6]));
+        assert_eq!(received, expected, "{version:x} {suites:x?}");
     };
     let good = [0xc02b, 0xc02f];
     check(&target, 0x0303, &good, (22, None));
@@ -953,7 +949,7 @@ impl tokio::io::AsyncWrite for Torrent {
 
 /// A ClientHello of 64 KiB with one record per byte: parsing it takes time, so the server yields in between.
 #[tokio::test]
-async fn a_handshake_gives_way_to_others() {
+async fn handshake_yields_to_other_tasks() {
     let authority = Authority::new();
     let hello = [&[1, 0, 0xff, 0xff][..], &vec![3; 0xfff0]].concat();
     let bytes = hello.iter().flat_map(|byte| [22, 3, 1, 0, 1, *byte]).collect::<Vec<u8>>();

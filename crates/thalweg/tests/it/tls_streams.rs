@@ -59,10 +59,10 @@ impl Wire {
     /// Exchanges data between the server and rustls's own client.
     fn exchange(&self, client: &mut ClientConnection) {
         let mut wire = self.0.lock().expect("no panic");
-        let said = std::mem::take(&mut wire.to_client);
-        let mut said = &said[..];
-        while !said.is_empty() {
-            client.read_tls(&mut said).expect("space");
+        let sent = std::mem::take(&mut wire.to_client);
+        let mut sent = &sent[..];
+        while !sent.is_empty() {
+            client.read_tls(&mut sent).expect("space");
             client.process_new_packets().expect("TLS");
         }
         while client.wants_write() {
@@ -83,9 +83,9 @@ fn connected() -> (impl AsyncRead + Unpin, ClientConnection, Wire) {
     let name = "localhost".try_into().expect("a name");
     let mut client = ClientConnection::new(Arc::new(config), name).expect("a configuration");
 
-    let (wire, held) = (Wire::default(), Arc::new(AtomicUsize::new(0)));
+    let (wire, buffered) = (Wire::default(), Arc::new(AtomicUsize::new(0)));
     let identity = authority.identity("localhost");
-    let mut accepting = pin!(server_stream(identity.into(), wire.clone(), &held));
+    let mut accepting = pin!(server_stream(identity.into(), wire.clone(), &buffered));
     let stream = loop {
         wire.exchange(&mut client);
         if let Some(accepted) = poll_once(accepting.as_mut()) {
@@ -112,10 +112,10 @@ fn read_once(stream: &mut (impl AsyncRead + Unpin), space: usize) -> Option<Vec<
 }
 
 #[tokio::test]
-async fn a_read_opens_no_more_than_64_small_records() {
+async fn one_read_decrypts_at_most_64_small_records() {
     let (mut stream, mut client, wire) = connected();
-    let said: Vec<u8> = (0..1000_u32).map(|number| number as u8).collect();
-    for byte in said.chunks(1) {
+    let sent: Vec<u8> = (0..1000_u32).map(|number| number as u8).collect();
+    for byte in sent.chunks(1) {
         client.writer().write_all(byte).expect("space");
     }
     wire.exchange(&mut client);
@@ -125,14 +125,14 @@ async fn a_read_opens_no_more_than_64_small_records() {
         read_lens.push(bytes.len());
         read.extend(bytes);
     }
-    assert_eq!(read, said);
+    assert_eq!(read, sent);
     // All of it was available at the first read; later reads decrypted the rest.
     assert_eq!(read_lens, [&[64; 15][..], &[40]].concat());
 }
 
 /// A full read of the largest records completes in one poll.
 #[tokio::test]
-async fn a_read_of_large_records_is_not_cut() {
+async fn one_read_decrypts_all_large_records() {
     let (mut stream, mut client, wire) = connected();
     client.set_buffer_limit(None);
     client.writer().write_all(&vec![5; 100_000]).expect("space");
@@ -142,39 +142,39 @@ async fn a_read_of_large_records_is_not_cut() {
 
 /// The sender of an invalid record gets an alert (RFC 8446 §6.2).
 #[tokio::test]
-async fn a_record_that_is_wrong_is_answered_by_an_alert() {
+async fn invalid_record_causes_alert() {
     let (mut stream, mut client, wire) = connected();
     client.writer().write_all(b"x").expect("space");
     wire.exchange(&mut client);
     *wire.0.lock().expect("no panic").to_server.last_mut().expect("a record") ^= 1;
     let mut space = [0; 10];
-    let outcome = poll_once(pin!(stream.read(&mut space))).expect("it is there");
+    let outcome = poll_once(pin!(stream.read(&mut space))).expect("present");
     let error = outcome.expect_err("it is wrong").to_string();
     assert!(error.contains("cannot decrypt"), "{error}");
-    let said = std::mem::take(&mut wire.0.lock().expect("no panic").to_client);
-    client.read_tls(&mut &said[..]).expect("space");
-    let told = client.process_new_packets().expect_err("an alert");
-    assert_eq!(told, rustls::Error::AlertReceived(rustls::AlertDescription::BadRecordMac));
+    let sent = std::mem::take(&mut wire.0.lock().expect("no panic").to_client);
+    client.read_tls(&mut &sent[..]).expect("space");
+    let alert = client.process_new_packets().expect_err("an alert");
+    assert_eq!(alert, rustls::Error::AlertReceived(rustls::AlertDescription::BadRecordMac));
 }
 
 /// A handshake message has at most 64 KiB, and is held within one buffer however many records it takes.
 #[tokio::test]
-async fn a_handshake_that_does_not_end_is_refused() {
+async fn endless_handshake_is_rejected() {
     let hello = [&[1, 0, 0xff, 0xff][..], &vec![3; 0xfff0]].concat();
     let records = hello.iter().flat_map(|byte| [22, 3, 1, 0, 1, *byte]).collect::<Vec<u8>>();
-    let (wire, held) = (Wire::default(), Arc::new(AtomicUsize::new(0)));
+    let (wire, buffered) = (Wire::default(), Arc::new(AtomicUsize::new(0)));
     wire.0.lock().expect("no panic").to_server = records;
     let identity = Authority::new().identity("localhost");
-    let mut accepting = pin!(server_stream(identity.into(), wire, &held));
-    let mut held_most = 0;
-    let refused = loop {
+    let mut accepting = pin!(server_stream(identity.into(), wire, &buffered));
+    let mut buffered_max = 0;
+    let rejected = loop {
         let accepted = poll_once(accepting.as_mut());
-        held_most = held_most.max(held.load(Ordering::Relaxed));
+        buffered_max = buffered_max.max(buffered.load(Ordering::Relaxed));
         if let Some(accepted) = accepted {
             break accepted.err().expect("it has no end");
         }
     };
-    assert!(refused.contains("a TLS message is too large"), "{refused}");
+    assert!(rejected.contains("a TLS message is too large"), "{rejected}");
     // The read buffer, and the buffer of outgoing data.
-    assert!(held_most <= 2 * 130 * 1024, "{held_most} bytes");
+    assert!(buffered_max <= 2 * 130 * 1024, "{buffered_max} bytes");
 }

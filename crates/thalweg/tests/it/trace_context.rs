@@ -78,7 +78,7 @@ impl thalweg::Stream for Relayed {
 }
 
 #[tokio::test]
-async fn calls_within_a_handler_go_on_with_its_trace() {
+async fn calls_in_handler_continue_its_trace() {
     let spans = Spans::new();
     let behind = Traced::with(spans.clone(), Echo::default()).await;
     let relay = Relay { behind: behind.channel.clone(), users: Arc::default() };
@@ -87,8 +87,8 @@ async fn calls_within_a_handler_go_on_with_its_trace() {
     let root = spans.provider.tracer("test").start("the application");
     let root = Context::current_with_span(root);
     let calls = async {
-        let reply = front.channel.unary::<_, Raw>(&RELAY_UNARY, Request::new(raw("a")), &options).await;
-        reply.expect("an echo");
+        let response = front.channel.unary::<_, Raw>(&RELAY_UNARY, Request::new(raw("a")), &options).await;
+        response.expect("an echo");
         let responses =
             front.channel.server_streaming(&RELAY_STREAM, Request::new(raw("bc")), &options).await;
         read_all(responses.expect("a stream")).await.expect("a message");
@@ -131,7 +131,7 @@ async fn calls_within_a_handler_go_on_with_its_trace() {
 }
 
 #[tokio::test]
-async fn state_and_baggage_go_along() {
+async fn trace_state_and_baggage_propagate() {
     let spans = Spans::new();
     let propagator = || {
         TextMapCompositePropagator::new(vec![
@@ -158,11 +158,11 @@ async fn state_and_baggage_go_along() {
             async move { client.unary::<_, Raw>(&RELAY_UNARY, request, &CallOptions::default()).await },
         );
     let mut peer = Peer::server(soon(accepted.recv()).await.expect("it connects"), &[]).await;
-    let head = soon(peer.next_of(Kind::Headers)).await;
-    assert_eq!(traceparent(&head.text()).0, trace);
-    assert!(head.text().contains("congo=t61rcWkgMzE"), "{}", head.text());
-    assert!(head.text().contains("user=ada"), "{}", head.text());
-    peer.headers(head.stream, true, OK).send().await;
+    let headers = soon(peer.next_of(Kind::Headers)).await;
+    assert_eq!(traceparent(&headers.text()).0, trace);
+    assert!(headers.text().contains("congo=t61rcWkgMzE"), "{}", headers.text());
+    assert!(headers.text().contains("user=ada"), "{}", headers.text());
+    peer.headers(headers.stream, true, OK).send().await;
     soon(call).await.expect("no panic").expect_err("it got no message");
     assert_eq!(*users.lock().unwrap(), ["ada"]);
     let spans = spans.ended().await;
@@ -172,16 +172,16 @@ async fn state_and_baggage_go_along() {
 }
 
 #[tokio::test]
-async fn what_is_not_sampled_is_passed_on() {
+async fn unsampled_context_propagates() {
     let spans = Spans::sampled_by(Sampler::ParentBased(Box::new(Sampler::AlwaysOff)));
-    let seen = Arc::new(Mutex::new(Vec::new()));
-    let note = Arc::clone(&seen);
-    let look = move |call: Call, next: Next| {
+    let recorded = Arc::new(Mutex::new(Vec::new()));
+    let record_context = Arc::clone(&recorded);
+    let inspect = move |call: Call, next: Next| {
         let context = Context::current().span().span_context().clone();
-        note.lock().unwrap().push((context.trace_id(), context.is_sampled(), context.is_valid()));
+        record_context.lock().unwrap().push((context.trace_id(), context.is_sampled(), context.is_valid()));
         next.run(call)
     };
-    let server = Server::builder().add_service(Echo::default()).traces(spans.traces()).interceptor(look);
+    let server = Server::builder().add_service(Echo::default()).traces(spans.traces()).interceptor(inspect);
     let target = start(server).await;
     let channel = Channel::builder(&target).traces(spans.traces()).connect().await.expect("a server");
     echo(&channel, raw("not sampled")).await.expect("an echo");
@@ -190,22 +190,23 @@ async fn what_is_not_sampled_is_passed_on() {
     let root = Context::current_with_span(sampling.provider.tracer("test").start("the application"));
     let trace = root.span().span_context().trace_id();
     echo(&channel, raw("sampled")).with_context(root.clone()).await.expect("an echo");
-    let seen = seen.lock().unwrap().clone();
-    assert_eq!((seen[0].1, seen[0].2), (false, true));
-    assert_eq!(seen[1], (trace, true, true));
+    let recorded = recorded.lock().unwrap().clone();
+    assert_eq!((recorded[0].1, recorded[0].2), (false, true));
+    assert_eq!(recorded[1], (trace, true, true));
     let names: Vec<_> = spans.ended().await.into_iter().map(|span| span.name).collect();
     assert_eq!(names.len(), 3, "{names:?}");
 }
 
 #[tokio::test]
-async fn interceptors_run_within_the_span_and_may_refuse() {
+async fn interceptors_run_in_span_and_may_reject() {
     let spans = Spans::new();
     let name = Arc::new(Mutex::new(None));
-    let (seen, refuse) = (Arc::clone(&name), |_: Request<()>| Err(Status::unauthenticated("who are you?")));
+    let (recorded, refuse) =
+        (Arc::clone(&name), |_: Request<()>| Err(Status::unauthenticated("who are you?")));
     let server = Server::builder()
         .interceptor(move |call: Call, next: Next| {
             Context::current().span().set_attribute(KeyValue::new("x-tenant", "42"));
-            *seen.lock().unwrap() = Some(call.method().name().to_owned());
+            *recorded.lock().unwrap() = Some(call.method().name().to_owned());
             next.run(call)
         })
         .interceptor(thalweg::interceptor::head(refuse))

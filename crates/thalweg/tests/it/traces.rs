@@ -21,7 +21,7 @@ use crate::support::{
 };
 
 #[tokio::test]
-async fn a_unary_call_has_three_spans() {
+async fn unary_call_has_three_spans() {
     let traced = Traced::new().await;
     echo(&traced.channel, raw("12345")).await.expect("an echo");
     traced
@@ -42,12 +42,12 @@ async fn a_unary_call_has_three_spans() {
 }
 
 #[tokio::test]
-async fn streams_tell_of_each_message() {
+async fn stream_spans_have_message_events() {
     let traced = Traced::new().await;
     let (channel, options) = (&traced.channel, CallOptions::default());
     let requests: Items<Raw> = items(["a", "bc"].map(raw).into());
     let count = channel.client_streaming::<_, Raw>(&COUNT, Request::new(requests), &options).await;
-    assert_eq!(count.expect("an answer").into_inner(), raw("2 3"));
+    assert_eq!(count.expect("a response").into_inner(), raw("2 3"));
     traced
         .check(&[
             "Sent.test.Echo.Count Client OK",
@@ -99,7 +99,7 @@ async fn streams_tell_of_each_message() {
 }
 
 #[tokio::test]
-async fn compressed_messages_have_two_sizes() {
+async fn compressed_message_events_have_two_sizes() {
     let service = || {
         let mut echo = Echo::default();
         echo.options.send_compressed = Some(Encoding::Gzip);
@@ -109,8 +109,8 @@ async fn compressed_messages_have_two_sizes() {
     options.send_compressed = Some(Encoding::Gzip);
     let traced = Traced::with(Spans::new(), service()).await;
     let message = raw(vec![0; 50_000]);
-    let reply = traced.channel.unary::<_, Raw>(&ECHO, Request::new(message.clone()), &options).await;
-    assert_eq!(reply.expect("an echo").into_inner(), message);
+    let response = traced.channel.unary::<_, Raw>(&ECHO, Request::new(message.clone()), &options).await;
+    assert_eq!(response.expect("an echo").into_inner(), message);
     traced
         .check(&[
             "Sent.test.Echo.Echo Client OK",
@@ -145,7 +145,7 @@ async fn compressed_messages_have_two_sizes() {
 }
 
 #[tokio::test]
-async fn failures_are_described() {
+async fn failed_span_has_description() {
     let traced = Traced::new().await;
     echo(&traced.channel, raw("fail")).await.expect_err("asked to");
     traced
@@ -174,19 +174,19 @@ async fn failures_are_described() {
     let status = traced.channel.client_streaming::<_, Raw>(&COUNT, Request::new(requests), &options).await;
     status.expect_err("too large");
     let tree = soon(traced.spans.tree(6)).await;
-    let too_large = "Server [RESOURCE_EXHAUSTED, trying to send message larger than max (5 vs. 3): the sender's \
+    let too_large = "Server [RESOURCE_EXHAUSTED, trying to send message larger than max (5 vs. 3): see the sender's \
                      max_encoding_message_size]";
     assert_eq!(tree.matches(too_large).count(), 2, "{tree}");
     assert!(!tree.contains("      - Outbound"), "{tree}");
 }
 
 #[tokio::test]
-async fn a_method_that_is_not_there_has_a_span() {
+async fn unknown_method_has_span() {
     static NOWHERE: Method = Method::new("/test.Echo/Nowhere");
     let traced = Traced::new().await;
     let options = CallOptions::default();
-    let reply = traced.channel.unary::<Raw, Raw>(&NOWHERE, Request::new(raw("x")), &options);
-    assert_eq!(reply.await.expect_err("it is not there").code(), Code::Unimplemented);
+    let response = traced.channel.unary::<Raw, Raw>(&NOWHERE, Request::new(raw("x")), &options);
+    assert_eq!(response.await.expect_err("it is not there").code(), Code::Unimplemented);
     traced
         .check(&[
             "Sent.test.Echo.Nowhere Client [UNIMPLEMENTED, unknown method Nowhere for service test.Echo]",
@@ -208,7 +208,7 @@ async fn client_of_traced(spans: &Spans) -> Peer {
 }
 
 #[tokio::test(start_paused = true)]
-async fn calls_that_no_handler_begins_have_a_span() {
+async fn rejected_call_has_span() {
     const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
     const PARENT: &str = "b7ad6b7169203331";
     let traceparent = format!("00-{TRACE}-{PARENT}-01");
@@ -257,13 +257,13 @@ async fn calls_that_no_handler_begins_have_a_span() {
 }
 
 #[tokio::test]
-async fn requests_that_are_no_calls_have_no_span() {
+async fn non_grpc_request_has_no_span() {
     for (name, value) in [(":method", "GET"), ("content-type", "text/plain")] {
         let spans = Spans::new();
         let mut peer = client_of_traced(&spans).await;
-        let mut head = REQUEST.to_vec();
-        head.iter_mut().filter(|field| field.0 == name).for_each(|field| field.1 = value);
-        peer.headers(1, true, &head).send().await;
+        let mut headers = REQUEST.to_vec();
+        headers.iter_mut().filter(|field| field.0 == name).for_each(|field| field.1 = value);
+        peer.headers(1, true, &headers).send().await;
         soon(peer.next_of(Kind::Headers)).await;
         drop(peer);
         let mut peer = client_of_traced(&spans).await;
@@ -274,7 +274,7 @@ async fn requests_that_are_no_calls_have_no_span() {
 }
 
 #[tokio::test]
-async fn a_connection_that_is_lost_ends_the_spans_of_its_calls() {
+async fn lost_connection_ends_spans_of_calls() {
     let spans = Spans::new();
     let mut peer = client_of_traced(&spans).await;
     let chat: Vec<_> = REQUEST
@@ -290,7 +290,7 @@ async fn a_connection_that_is_lost_ends_the_spans_of_its_calls() {
 }
 
 #[tokio::test]
-async fn calls_that_are_given_up_are_cancelled() {
+async fn dropped_call_span_is_cancelled() {
     let traced = Traced::new().await;
     let channel = traced.channel.clone();
     let call = tokio::spawn(async move { echo(&channel, raw("sleep")).await });
@@ -318,9 +318,9 @@ async fn calls_that_are_given_up_are_cancelled() {
         .into_inner();
     soon(responses.message()).await.expect("a message");
     drop(responses);
-    let mut begun = Box::pin(chat(&traced.channel, items(vec![raw("a")])));
-    assert!(poll_once(begun.as_mut()).is_none());
-    drop(begun);
+    let mut started = Box::pin(chat(&traced.channel, items(vec![raw("a")])));
+    assert!(poll_once(started.as_mut()).is_none());
+    drop(started);
     let tree = soon(traced.spans.tree(5)).await;
     assert!(!tree.contains("OK"), "{tree}");
     assert!(tree.matches("[CANCELLED").count() >= 5, "{tree}");
@@ -336,7 +336,7 @@ impl Drop for Last {
 }
 
 #[tokio::test]
-async fn what_a_handler_drops_is_within_its_span() {
+async fn handler_drops_values_in_its_span() {
     let spans = Spans::new();
     let server = Server::builder().interceptor(|call: Call, next: Next| async move {
         let _last = Last;
@@ -368,7 +368,7 @@ async fn what_a_handler_drops_is_within_its_span() {
 }
 
 #[tokio::test]
-async fn a_deadline_is_told_on_both_sides() {
+async fn deadline_is_recorded_on_both_sides() {
     let traced = Traced::new().await;
     let mut options = CallOptions::default();
     options.timeout = Some(Duration::from_millis(50));
@@ -378,11 +378,14 @@ async fn a_deadline_is_told_on_both_sides() {
     // Either the server's deadline or the client's cancellation may come first.
     let (of_client, of_server) = tree.split_once("Recv.").expect("a span of the server's");
     assert_eq!(of_client.matches("[DEADLINE_EXCEEDED, ").count(), 2, "{tree}");
-    assert!(["[DEADLINE_EXCEEDED, ", "[CANCELLED, "].iter().any(|told| of_server.contains(told)), "{tree}");
+    assert!(
+        ["[DEADLINE_EXCEEDED, ", "[CANCELLED, "].iter().any(|outcome| of_server.contains(outcome)),
+        "{tree}"
+    );
 }
 
 #[tokio::test]
-async fn a_retry_is_an_attempt_of_its_own() {
+async fn retry_has_its_own_span() {
     let spans = Spans::new();
     let (builder, mut accepted) = channel_to_test();
     let channel = builder.traces(spans.traces()).connect_lazy().expect("a target");
@@ -397,14 +400,14 @@ async fn a_retry_is_an_attempt_of_its_own() {
     assert_ne!(traceparent(&first.text()), traceparent(&second.text()));
     peer.headers(second.stream, false, HEAD).message(second.stream, false, b"abc");
     peer.headers(second.stream, true, OK).send().await;
-    soon(unary).await.expect("no panic").expect("an answer");
-    let kept = spans.ended().await;
-    let sent_by = |head: &str| {
-        let (trace, span) = traceparent(head);
-        let is_it = |kept: &&SpanData| kept.span_context.span_id().to_string() == span;
-        let kept = kept.iter().find(is_it).expect("its span");
-        assert_eq!(kept.span_context.trace_id().to_string(), trace);
-        kept.name.clone()
+    soon(unary).await.expect("no panic").expect("a response");
+    let ended_spans = spans.ended().await;
+    let sent_by = |headers: &str| {
+        let (trace, span) = traceparent(headers);
+        let has_id = |ended: &&SpanData| ended.span_context.span_id().to_string() == span;
+        let ended = ended_spans.iter().find(has_id).expect("its span");
+        assert_eq!(ended.span_context.trace_id().to_string(), trace);
+        ended.name.clone()
     };
     assert_eq!(sent_by(&first.text()), "Attempt.test.Echo.Echo");
     assert_eq!(sent_by(&second.text()), "Attempt.test.Echo.Echo");
@@ -424,23 +427,23 @@ async fn a_retry_is_an_attempt_of_its_own() {
 }
 
 #[tokio::test]
-async fn a_retried_stream_tells_again_of_what_it_sends_again() {
+async fn retried_stream_repeats_message_events() {
     let spans = Spans::new();
     let (builder, accepted) = channel_to_test();
     let (channel, mut peer, _accepted) = connected_by(builder.traces(spans.traces()), accepted, &[]).await;
     let call = tokio::spawn(async move { chat(&channel, items(vec![raw("a"), raw("bc")])).await });
-    let mut heads = Vec::new();
+    let mut contexts = Vec::new();
     for is_last in [false, true] {
-        let head = soon(peer.next_of(Kind::Headers)).await;
+        let headers = soon(peer.next_of(Kind::Headers)).await;
         while !soon(peer.next_of(Kind::Data)).await.end_stream {}
         if is_last {
-            peer.headers(head.stream, false, HEAD).headers(head.stream, true, OK).send().await;
+            peer.headers(headers.stream, false, HEAD).headers(headers.stream, true, OK).send().await;
         } else {
-            peer.reset(head.stream, ErrorCode::RefusedStream).send().await;
+            peer.reset(headers.stream, ErrorCode::RefusedStream).send().await;
         }
-        heads.push(traceparent(&head.text()));
+        contexts.push(traceparent(&headers.text()));
     }
-    assert_ne!(heads[0], heads[1]);
+    assert_ne!(contexts[0], contexts[1]);
     let mut responses = soon(call).await.expect("no panic").expect("a stream");
     assert_eq!(soon(responses.message()).await.expect("the end"), None);
     check(
@@ -459,7 +462,7 @@ async fn a_retried_stream_tells_again_of_what_it_sends_again() {
 }
 
 #[tokio::test]
-async fn waiting_for_a_name_and_a_connection_is_told() {
+async fn waiting_for_name_and_connection_is_recorded() {
     let spans = Spans::new();
     let target = start(Server::builder().add_service(Echo::default())).await;
     let port = target.rsplit(':').next().expect("a port");
@@ -494,7 +497,7 @@ async fn waiting_for_a_name_and_a_connection_is_told() {
 }
 
 #[tokio::test]
-async fn a_channel_that_can_not_connect_says_so() {
+async fn failed_connect_is_recorded() {
     let spans = Spans::new();
     let channel = Channel::builder("127.0.0.1:1").traces(spans.traces()).connect_lazy().expect("a target");
     let status = echo(&channel, raw("a")).await.expect_err("nobody listens");
@@ -510,15 +513,15 @@ async fn a_channel_that_can_not_connect_says_so() {
 }
 
 #[tokio::test]
-async fn a_processor_may_call_the_channel() {
+async fn span_processor_may_call_the_channel() {
     thread_local! {
-        static MEDDLES: Cell<bool> = const { Cell::new(false) };
+        static IN_HOOK: Cell<bool> = const { Cell::new(false) };
     }
     let traced = Traced::new().await;
     let (channel, times) = (traced.channel.clone(), Arc::new(AtomicUsize::new(0)));
     let count = Arc::clone(&times);
-    traced.spans.meddle(move || {
-        if MEDDLES.replace(true) {
+    traced.spans.set_span_hook(move || {
+        if IN_HOOK.replace(true) {
             return;
         }
         let channel = channel.clone();
@@ -526,7 +529,7 @@ async fn a_processor_may_call_the_channel() {
         poll_once(call.as_mut());
         drop(call);
         count.fetch_add(1, Ordering::SeqCst);
-        MEDDLES.set(false);
+        IN_HOOK.set(false);
     });
     soon(echo(&traced.channel, raw("a"))).await.expect("an echo");
     let status = soon(echo(&traced.channel, raw("fail"))).await.expect_err("asked to");

@@ -17,8 +17,8 @@ use crate::support::{Echo, connect, echo, raw, start, until};
 
 /// Sends a request and reads until the connection closes.
 async fn http1(target: &str, head: &str, body: &[u8]) -> String {
-    let answer = http1_by(TcpStream::connect(target).await.expect("a server"), head, body).await;
-    String::from_utf8_lossy(&answer).into_owned()
+    let response = http1_by(TcpStream::connect(target).await.expect("a server"), head, body).await;
+    String::from_utf8_lossy(&response).into_owned()
 }
 
 /// Returns status and body of a response over HTTP/2.
@@ -28,15 +28,18 @@ async fn http2(target: &str, method: &str, path: &str, content_type: &str, body:
 }
 
 #[tokio::test]
-async fn one_service_by_every_way() {
+async fn one_port_serves_all_protocols() {
     let target = start(Server::builder().add_service(Echo::default()).web(Web::new())).await;
     let channel = connect(&target).await;
-    assert_eq!(echo(&channel, raw("by gRPC")).await.expect("an answer").0, "by gRPC");
+    assert_eq!(echo(&channel, raw("by gRPC")).await.expect("a response").0, "by gRPC");
 
     let post = "POST /test.Echo/Echo HTTP/1.1\r\ncontent-type: application/proto\r\nx-echo: a";
-    let answer = http1(&target, post, b"by Connect").await;
-    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.ends_with("\r\n\r\nby Connect"), "{answer}");
-    assert!(answer.contains("\r\nx-echo: a\r\n"), "{answer}");
+    let response = http1(&target, post, b"by Connect").await;
+    assert!(
+        response.starts_with("HTTP/1.1 200 OK\r\n") && response.ends_with("\r\n\r\nby Connect"),
+        "{response}"
+    );
+    assert!(response.contains("\r\nx-echo: a\r\n"), "{response}");
     let by_h2 = http2(&target, "POST", "/test.Echo/Echo", "application/proto", b"by HTTP/2").await;
     assert_eq!(by_h2, (200, b"by HTTP/2".to_vec()));
 
@@ -45,13 +48,13 @@ async fn one_service_by_every_way() {
     assert_eq!(counted, (200, b"\0\0\0\0\x032 3\x02\0\0\0\x02{}".to_vec()));
     let web = http2(&target, "POST", "/test.Echo/Chat", "application/grpc-web", stream).await;
     assert_eq!(web, (200, [&stream[..], b"\x80\0\0\0\x10grpc-status: 0\r\n"].concat()));
-    let answer = http1(&target, "GET / HTTP/1.1", b"").await;
-    assert!(answer.contains("test.Echo"), "{answer}");
+    let response = http1(&target, "GET / HTTP/1.1", b"").await;
+    assert!(response.contains("test.Echo"), "{response}");
     assert_eq!(http2(&target, "GET", "/nothing", "", b"").await.0, 404);
 }
 
 #[tokio::test]
-async fn all_calls_go_through_the_interceptors() {
+async fn interceptors_see_calls_of_all_protocols() {
     let seen = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&seen);
     let counting = head(move |request| {
@@ -67,34 +70,34 @@ async fn all_calls_go_through_the_interceptors() {
     let post = "POST /test.Echo/Echo HTTP/1.1\r\ncontent-type: application/proto";
     assert!(http1(&target, post, b"a").await.ends_with("\r\n\r\na"));
     assert_eq!(seen.load(Ordering::SeqCst), 1);
-    let refused = http1(&target, &format!("{post}\r\nx-refused: 1"), b"a").await;
-    assert!(refused.starts_with("HTTP/1.1 403 "), "{refused}");
-    assert!(refused.ends_with(r#"{"code":"permission_denied","message":"not you"}"#), "{refused}");
+    let rejected = http1(&target, &format!("{post}\r\nx-refused: 1"), b"a").await;
+    assert!(rejected.starts_with("HTTP/1.1 403 "), "{rejected}");
+    assert!(rejected.ends_with(r#"{"code":"permission_denied","message":"not you"}"#), "{rejected}");
     let (_, stream) = http2(&target, "POST", "/test.Echo/Chat", "application/connect+proto", b"").await;
     assert_eq!((stream, seen.load(Ordering::SeqCst)), (b"\x02\0\0\0\x02{}".to_vec(), 3));
 }
 
 #[tokio::test]
-async fn limits_hold_for_all() {
+async fn size_limits_apply_to_all_protocols() {
     let mut options = ServiceOptions::default();
     options.max_decoding_message_size = 10;
     let target =
         start(Server::builder().add_service(Echo { options, ..Echo::default() }).web(Web::new())).await;
     let post = "POST /test.Echo/Echo HTTP/1.1\r\ncontent-type: application/proto";
     assert!(http1(&target, post, &[b'a'; 10]).await.starts_with("HTTP/1.1 200 "));
-    let refused = http1(&target, post, &[b'a'; 11]).await;
-    assert!(refused.starts_with("HTTP/1.1 429 ") && refused.contains("resource_exhausted"), "{refused}");
+    let rejected = http1(&target, post, &[b'a'; 11]).await;
+    assert!(rejected.starts_with("HTTP/1.1 429 ") && rejected.contains("resource_exhausted"), "{rejected}");
 }
 
 #[tokio::test]
-async fn a_connection_that_is_closed_cancels_its_handler() {
+async fn closed_connection_cancels_handler() {
     let service = Echo::default();
     let cancelled = Arc::clone(&service.cancelled);
     let target = start(Server::builder().add_service(service).web(Web::new())).await;
     let mut io = TcpStream::connect(&target).await.expect("a server");
     let head = "POST /test.Echo/Echo HTTP/1.1\r\nhost: a\r\ncontent-type: application/proto\r\n\
                 content-length: 5\r\n\r\nsleep";
-    io.write_all(head.as_bytes()).await.expect("it is open");
+    io.write_all(head.as_bytes()).await.expect("the stream is open");
     tokio::time::sleep(Duration::from_millis(50)).await;
     assert_eq!(cancelled.load(Ordering::SeqCst), 0);
     drop(io);
@@ -102,7 +105,7 @@ async fn a_connection_that_is_closed_cancels_its_handler() {
 }
 
 #[tokio::test]
-async fn deadlines_hold_for_all() {
+async fn deadlines_apply_to_all_protocols() {
     let target = start(Server::builder().add_service(Echo::default()).web(Web::new())).await;
     let post = "POST /test.Echo/Echo HTTP/1.1\r\ncontent-type: application/proto\r\nconnect-timeout-ms: 50";
     let late = http1(&target, post, b"sleep").await;
@@ -110,13 +113,10 @@ async fn deadlines_hold_for_all() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_descriptors_is_told_at_the_start() {
+async fn invalid_descriptors_are_an_error_at_start() {
     let server = Server::builder().web(Web::new().descriptors(&b"\xff"[..]));
     let address = "127.0.0.1:0".parse().expect("an address");
     let error = server.bind(&[address]).await.expect_err("no descriptors");
     assert!(matches!(error, BindError::Fallback(_)), "{error}");
-    assert!(
-        error.to_string().starts_with("protocols other than gRPC: the descriptors can't be used: "),
-        "{error}"
-    );
+    assert!(error.to_string().starts_with("protocols other than gRPC: invalid descriptors: "), "{error}");
 }

@@ -19,7 +19,7 @@ mod code {
 /// Four methods of the generated service. They echo the texts, and `x-asked` as `x-echo`; `fail` fails.
 struct Shapes;
 
-fn answer(text: &str) -> Result<Answer, Status> {
+fn to_answer(text: &str) -> Result<Answer, Status> {
     if text == "fail" {
         return Err(Status::not_found("nichts: ü"));
     }
@@ -37,7 +37,7 @@ fn response<T, Q>(request: &Request<Q>, message: T) -> Response<T> {
 #[expect(clippy::unused_async, reason = "handlers are async, those that do not wait, too")]
 impl Shapes {
     async fn unary(self: Arc<Self>, request: Request<Question>) -> Result<Response<Answer>, Status> {
-        Ok(response(&request, answer(&request.get_ref().text)?))
+        Ok(response(&request, to_answer(&request.get_ref().text)?))
     }
 
     async fn client_stream(
@@ -51,7 +51,7 @@ impl Shapes {
             all += &question.text;
         }
         let metadata = std::mem::take(response.metadata_mut());
-        let mut response = Response::new(answer(&all)?);
+        let mut response = Response::new(to_answer(&all)?);
         *response.metadata_mut() = metadata;
         Ok(response)
     }
@@ -62,11 +62,11 @@ impl Shapes {
         request: Request<Question>,
     ) -> Result<Response<Items<Result<Answer, Status>>>, Status> {
         let text = &request.get_ref().text;
-        let mut answers: Vec<_> =
-            text.chars().map(|letter| answer(letter.encode_utf8(&mut [0; 4]))).collect();
+        let mut responses: Vec<_> =
+            text.chars().map(|letter| to_answer(letter.encode_utf8(&mut [0; 4]))).collect();
         // Messages sent before the failure still arrive.
-        answers.extend(answer(text).is_err().then(|| answer(text)));
-        Ok(response(&request, items(answers)))
+        responses.extend(to_answer(text).is_err().then(|| to_answer(text)));
+        Ok(response(&request, items(responses)))
     }
 
     async fn both_ways(
@@ -91,7 +91,7 @@ impl thalweg::Stream for Each {
         cx: &mut std::task::Context<'_>,
     ) -> std::task::Poll<Option<Self::Item>> {
         let question = std::pin::Pin::new(&mut self.0).poll_next(cx);
-        question.map(|question| question.map(|question| answer(&question?.text)))
+        question.map(|question| question.map(|question| to_answer(&question?.text)))
     }
 }
 
@@ -112,7 +112,7 @@ fn question(text: &str) -> Question {
 }
 
 /// Creates a request with `x-asked`.
-fn asked<T>(message: T) -> Request<T> {
+fn with_metadata<T>(message: T) -> Request<T> {
     let mut request = Request::new(message);
     request.metadata_mut().insert("x-asked", "a b".parse().expect("a value"));
     request
@@ -123,13 +123,13 @@ fn echoed<T>(response: &Response<T>) -> &str {
 }
 
 /// Returns all texts of a stream, and how it ended.
-async fn texts(mut answers: Streaming<Answer>) -> (Vec<String>, Result<(), (Code, String)>) {
-    let mut texts = Vec::new();
+async fn collect_texts(mut responses: Streaming<Answer>) -> (Vec<String>, Result<(), (Code, String)>) {
+    let mut collect_texts = Vec::new();
     loop {
-        match soon(answers.message()).await {
-            Ok(Some(answer)) => texts.push(answer.text.expect("a text")),
-            Ok(None) => return (texts, Ok(())),
-            Err(status) => return (texts, Err((status.code(), status.message().to_owned()))),
+        match soon(responses.message()).await {
+            Ok(Some(to_answer)) => collect_texts.push(to_answer.text.expect("a text")),
+            Ok(None) => return (collect_texts, Ok(())),
+            Err(status) => return (collect_texts, Err((status.code(), status.message().to_owned()))),
         }
     }
 }
@@ -140,50 +140,54 @@ fn failed<T>(outcome: Result<T, Status>) -> (Code, String) {
 }
 
 async fn check(target: &str, protocol: Protocol, is_http1: bool) {
-    let told = format!("{protocol:?}, HTTP/1.1: {is_http1}");
+    let context = format!("{protocol:?}, HTTP/1.1: {is_http1}");
     let channel = Channel::builder(target).protocol(protocol).http1(is_http1);
-    let client = ShapesClient::new(channel.connect().await.expect(&told));
+    let client = ShapesClient::new(channel.connect().await.expect(&context));
     let failure = (Code::NotFound, "nichts: ü".to_owned());
 
-    let response = soon(client.unary(asked(question("a")))).await.expect(&told);
-    assert_eq!((echoed(&response), response.get_ref().text.as_deref()), ("a b", Some("a")), "{told}");
-    assert_eq!(failed(soon(client.unary(question("fail"))).await), failure, "{told}");
+    let response = soon(client.unary(with_metadata(question("a")))).await.expect(&context);
+    assert_eq!((echoed(&response), response.get_ref().text.as_deref()), ("a b", Some("a")), "{context}");
+    assert_eq!(failed(soon(client.unary(question("fail"))).await), failure, "{context}");
 
     let questions = || items(vec![question("a"), question("b")]);
-    let response = soon(client.client_stream(asked(questions()))).await.expect(&told);
-    assert_eq!((echoed(&response), response.get_ref().text.as_deref()), ("a b", Some("ab")), "{told}");
+    let response = soon(client.client_stream(with_metadata(questions()))).await.expect(&context);
+    assert_eq!((echoed(&response), response.get_ref().text.as_deref()), ("a b", Some("ab")), "{context}");
     let questions_that_fail = items(vec![question("fa"), question("il")]);
-    assert_eq!(failed(soon(client.client_stream(questions_that_fail)).await), failure, "{told}");
+    assert_eq!(failed(soon(client.client_stream(questions_that_fail)).await), failure, "{context}");
 
-    let response = soon(client.server_stream(asked(question("abc")))).await.expect(&told);
-    assert_eq!(echoed(&response), "a b", "{told}");
+    let response = soon(client.server_stream(with_metadata(question("abc")))).await.expect(&context);
+    assert_eq!(echoed(&response), "a b", "{context}");
     let letters = |text: &str| text.chars().map(String::from).collect::<Vec<_>>();
-    assert_eq!(texts(response.into_inner()).await, (letters("abc"), Ok(())), "{told}");
-    let response = soon(client.server_stream(question("fail"))).await.expect(&told);
-    assert_eq!(texts(response.into_inner()).await, (letters("fail"), Err(failure.clone())), "{told}");
+    assert_eq!(collect_texts(response.into_inner()).await, (letters("abc"), Ok(())), "{context}");
+    let response = soon(client.server_stream(question("fail"))).await.expect(&context);
+    assert_eq!(
+        collect_texts(response.into_inner()).await,
+        (letters("fail"), Err(failure.clone())),
+        "{context}"
+    );
 
     if is_http1 {
-        let refused = failed(soon(client.both_ways(questions())).await);
-        assert_eq!(refused.0, Code::Unimplemented, "{told} {refused:?}");
+        let rejected = failed(soon(client.both_ways(questions())).await);
+        assert_eq!(rejected.0, Code::Unimplemented, "{context} {rejected:?}");
         return;
     }
     // Each gets its response before the next is sent.
     let (questions, receiver) = mpsc::unbounded_channel();
     questions.send(question("a")).expect("it reads");
-    let response = soon(client.both_ways(asked(Receiver(receiver)))).await.expect(&told);
-    assert_eq!(echoed(&response), "a b", "{told}");
-    let mut answers = response.into_inner();
+    let response = soon(client.both_ways(with_metadata(Receiver(receiver)))).await.expect(&context);
+    assert_eq!(echoed(&response), "a b", "{context}");
+    let mut responses = response.into_inner();
     for next in ["b", "c", "fail"] {
-        assert!(soon(answers.message()).await.expect(&told).is_some(), "{told}");
+        assert!(soon(responses.message()).await.expect(&context).is_some(), "{context}");
         questions.send(question(next)).expect("it reads");
     }
-    assert_eq!(failed(soon(answers.message()).await), failure, "{told}");
-    let ended = soon(client.both_ways(items(vec![question("a"), question("b")]))).await.expect(&told);
-    assert_eq!(texts(ended.into_inner()).await, (letters("ab"), Ok(())), "{told}");
+    assert_eq!(failed(soon(responses.message()).await), failure, "{context}");
+    let ended = soon(client.both_ways(items(vec![question("a"), question("b")]))).await.expect(&context);
+    assert_eq!(collect_texts(ended.into_inner()).await, (letters("ab"), Ok(())), "{context}");
 }
 
 #[tokio::test]
-async fn generated_clients_call_by_every_protocol() {
+async fn generated_clients_work_with_every_protocol() {
     let target = start(Server::builder().add_service(Shapes).web(Web::new())).await;
     check(&target, Protocol::Grpc, false).await;
     for protocol in [Protocol::Connect, Protocol::GrpcWeb, Protocol::GrpcWebText] {

@@ -19,7 +19,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use crate::support::certificates::Authority;
-use crate::support::http::{Answer, http1_by, http2_by};
+use crate::support::http::{HttpResponse, http1_by, http2_by};
 use crate::support::{chat, echo, items, raw, soon, start};
 
 const SOURCE: &str = r#"
@@ -50,19 +50,19 @@ impl tower_service::Service<Request<Body>> for Pages {
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let told = format!("{} by {:?}", request.uri().path(), request.version());
-        ready(Ok(Response::new(Body::from(told))))
+        let description = format!("{} by {:?}", request.uri().path(), request.version());
+        ready(Ok(Response::new(Body::from(description))))
     }
 }
 
 /// A server with a certificate authority, and how clients connect to it.
-struct Site {
+struct TestServer {
     target: String,
     roots: RootCertStore,
 }
 
-impl Site {
-    async fn start() -> Site {
+impl TestServer {
+    async fn start() -> TestServer {
         let authority = Authority::new();
         let web = Web::new().descriptors(descriptors()).fallback(Pages);
         let tls = ServerTlsConfig::new().identity(authority.identity("localhost"));
@@ -70,7 +70,7 @@ impl Site {
         let target = start(server.tls(tls)).await;
         let mut roots = RootCertStore::empty();
         roots.add(authority.certificate_der()).expect("an authority");
-        Site { target, roots }
+        TestServer { target, roots }
     }
 
     fn connector(&self, alpn: &[&str]) -> TlsConnector {
@@ -113,7 +113,7 @@ const LINES: &str = "{\"text\":\"a\"}\n{\"text\":\"b\"}\n";
 const ENVELOPES: &[u8] = b"\0\0\0\0\x03\x0a\x01a\0\0\0\0\x03\x0a\x01b";
 
 /// Returns path, content type, request body and complete response body for all protocols but gRPC.
-fn ways() -> Vec<(&'static str, &'static str, &'static [u8], Vec<u8>)> {
+fn protocols() -> Vec<(&'static str, &'static str, &'static [u8], Vec<u8>)> {
     let connect_end = &b"\x02\0\0\0\x02{}"[..];
     let web_end = &b"\x80\0\0\0\x10grpc-status: 0\r\n"[..];
     vec![
@@ -126,20 +126,20 @@ fn ways() -> Vec<(&'static str, &'static str, &'static [u8], Vec<u8>)> {
 }
 
 #[tokio::test]
-async fn all_ways_over_http2() {
-    let site = Site::start().await;
+async fn all_protocols_work_over_http2_with_tls() {
+    let server = TestServer::start().await;
     // Clients that offer both get HTTP/2; without ALPN, the first bytes decide.
     for (alpn, agreed) in [(&["h2"][..], Some("h2")), (&["http/1.1", "h2"], Some("h2")), (&[], None)] {
-        drop(site.connect(alpn, agreed).await);
-        let channel = site.channel(alpn).await.expect("a connection");
-        for (path, content_type, sent, expected) in ways() {
-            let answer = http2_by(channel.engine(), "POST", path, content_type, sent).await;
-            assert_eq!(answer, (200, expected), "{alpn:?} {content_type}");
+        drop(server.connect(alpn, agreed).await);
+        let channel = server.channel(alpn).await.expect("a connection");
+        for (path, content_type, sent, expected) in protocols() {
+            let response = http2_by(channel.engine(), "POST", path, content_type, sent).await;
+            assert_eq!(response, (200, expected), "{alpn:?} {content_type}");
         }
         let page = http2_by(channel.engine(), "GET", "/nothing", "", b"").await;
         assert_eq!(page, (200, b"/nothing by HTTP/2.0".to_vec()), "{alpn:?}");
         // gRPC on the same connection.
-        assert_eq!(soon(echo(&channel, raw("by gRPC"))).await.expect("an answer").0, "by gRPC", "{alpn:?}");
+        assert_eq!(soon(echo(&channel, raw("by gRPC"))).await.expect("a response").0, "by gRPC", "{alpn:?}");
         let mut chat = soon(chat(&channel, items(vec![raw("a"), raw("b")]))).await.expect("a stream");
         for expected in ["a", "b"] {
             assert_eq!(soon(chat.message()).await.expect("no error"), Some(raw(expected)), "{alpn:?}");
@@ -149,34 +149,35 @@ async fn all_ways_over_http2() {
 }
 
 #[tokio::test]
-async fn all_ways_over_http1() {
-    let site = Site::start().await;
+async fn all_protocols_work_over_http1_with_tls() {
+    let server = TestServer::start().await;
     for (alpn, agreed) in [(&["http/1.1"][..], Some("http/1.1")), (&[], None)] {
-        let ask = async |head: &str, body: &[u8]| {
-            Answer::read(&http1_by(site.connect(alpn, agreed).await, head, body).await).status_and_body()
+        let send = async |head: &str, body: &[u8]| {
+            HttpResponse::read(&http1_by(server.connect(alpn, agreed).await, head, body).await)
+                .status_and_body()
         };
-        for (path, content_type, sent, expected) in ways() {
-            let answer = ask(&format!("POST {path} HTTP/1.1\r\ncontent-type: {content_type}"), sent).await;
-            assert_eq!(answer, (200, expected), "{alpn:?} {content_type}");
+        for (path, content_type, sent, expected) in protocols() {
+            let response = send(&format!("POST {path} HTTP/1.1\r\ncontent-type: {content_type}"), sent).await;
+            assert_eq!(response, (200, expected), "{alpn:?} {content_type}");
         }
-        let page = ask("GET /nothing HTTP/1.1", b"").await;
+        let page = send("GET /nothing HTTP/1.1", b"").await;
         assert_eq!(page, (200, b"/nothing by HTTP/1.1".to_vec()), "{alpn:?}");
         // gRPC requires HTTP/2.
         let head = "POST /test.Echo/Echo HTTP/1.1\r\ncontent-type: application/grpc";
-        assert_eq!(ask(head, b"\0\0\0\0\0").await.0, 505, "{alpn:?}");
+        assert_eq!(send(head, b"\0\0\0\0\0").await.0, 505, "{alpn:?}");
     }
 }
 
 /// ALPN decides; the first bytes are then ignored.
 #[tokio::test]
-async fn who_has_agreed_to_a_protocol_speaks_it() {
-    let site = Site::start().await;
-    assert!(site.channel(&["http/1.1"]).await.is_err(), "HTTP/2 where HTTP/1.1 was agreed on");
-    let answer = http1_by(site.connect(&["h2"], Some("h2")).await, "GET / HTTP/1.1", b"").await;
+async fn negotiated_protocol_is_enforced() {
+    let server = TestServer::start().await;
+    assert!(server.channel(&["http/1.1"]).await.is_err(), "HTTP/2 where HTTP/1.1 was agreed on");
+    let response = http1_by(server.connect(&["h2"], Some("h2")).await, "GET / HTTP/1.1", b"").await;
     // Only frames; the last one rejects the preface.
-    assert_eq!(kinds(&answer), [Kind::Settings, Kind::WindowUpdate, Kind::GoAway], "{answer:?}");
-    let refused = connect(&site.connector(&["spdy/3"]), &site.target).await;
-    assert!(refused.is_err(), "no protocol that both speak");
+    assert_eq!(kinds(&response), [Kind::Settings, Kind::WindowUpdate, Kind::GoAway], "{response:?}");
+    let rejected = connect(&server.connector(&["spdy/3"]), &server.target).await;
+    assert!(rejected.is_err(), "no protocol that both speak");
 }
 
 /// Returns the types of HTTP/2 frames.

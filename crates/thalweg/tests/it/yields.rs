@@ -14,7 +14,7 @@ use thalweg_engine::http2::frame::Kind;
 use tokio::sync::mpsc;
 use tokio::task::{coop, yield_now};
 
-use crate::held::client_of;
+use crate::memory_limits::client_of;
 use crate::support::peer::{HEAD, OK, REQUEST, connected, envelope};
 use crate::support::{COUNT, Echo, Receiver, chat, connect, echo, raw, serve, soon};
 
@@ -38,13 +38,13 @@ const YIELDING: [Yields; 4] = [Yields::Every(32), Yields::Every(1), Yields::Defe
 /// Empty messages.
 struct Empty {
     yields: Yields,
-    left: usize,
+    remaining: usize,
     has_yielded: bool,
 }
 
 impl Empty {
-    fn new(yields: Yields, left: usize) -> Self {
-        Self { yields, left, has_yielded: false }
+    fn new(yields: Yields, remaining: usize) -> Self {
+        Self { yields, remaining, has_yielded: false }
     }
 }
 
@@ -52,7 +52,7 @@ impl Stream for Empty {
     type Item = Raw;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Raw>> {
-        let is_due = |every: usize| self.left.is_multiple_of(every) && !self.has_yielded;
+        let is_due = |every: usize| self.remaining.is_multiple_of(every) && !self.has_yielded;
         match self.yields {
             Yields::Every(every) if is_due(every) => {
                 self.has_yielded = true;
@@ -68,8 +68,8 @@ impl Stream for Empty {
             Yields::Never | Yields::Every(_) | Yields::Deferred(_) => {}
         }
         self.has_yielded = false;
-        let Some(left) = self.left.checked_sub(1) else { return Poll::Ready(None) };
-        self.left = left;
+        let Some(remaining) = self.remaining.checked_sub(1) else { return Poll::Ready(None) };
+        self.remaining = remaining;
         Poll::Ready(Some(Raw::default()))
     }
 }
@@ -115,7 +115,7 @@ impl Service for Yielding {
 }
 
 /// Returns the lengths of the DATA frames of a server's response.
-async fn answered(yields: Yields, method: &str, content_type: &str) -> Vec<usize> {
+async fn response_frame_lengths(yields: Yields, method: &str, content_type: &str) -> Vec<usize> {
     let mut client = client_of(Server::builder().add_service(Yielding(yields)).web(Web::new())).await;
     let path = format!("/test.Yielding/{method}");
     let mut fields = REQUEST.to_vec();
@@ -140,12 +140,12 @@ async fn answered(yields: Yields, method: &str, content_type: &str) -> Vec<usize
 }
 
 #[tokio::test(start_paused = true)]
-async fn server_sends_frames_as_large_as_without_yields() {
+async fn server_frames_are_as_large_as_without_yields() {
     let check = async |method: &str, content_type: &str| {
-        let expected = answered(Yields::Never, method, content_type).await;
+        let expected = response_frame_lengths(Yields::Never, method, content_type).await;
         assert_eq!(expected.len(), 4, "{method}, {content_type}: {expected:?}");
         for yields in YIELDING {
-            let lengths = answered(yields, method, content_type).await;
+            let lengths = response_frame_lengths(yields, method, content_type).await;
             assert_eq!(lengths, expected, "{method}, {content_type}, {yields:?}");
         }
     };
@@ -157,7 +157,7 @@ async fn server_sends_frames_as_large_as_without_yields() {
 }
 
 /// Returns the lengths of the DATA frames of a client's requests.
-async fn asked(yields: Yields, is_bidi: bool) -> Vec<usize> {
+async fn request_frame_lengths(yields: Yields, is_bidi: bool) -> Vec<usize> {
     let (channel, mut server, _accepted) = connected(&[]).await;
     let requests = Empty::new(yields, MESSAGES);
     let call = tokio::spawn(async move {
@@ -183,18 +183,18 @@ async fn asked(yields: Yields, is_bidi: bool) -> Vec<usize> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn client_sends_frames_as_large_as_without_yields() {
+async fn client_frames_are_as_large_as_without_yields() {
     for is_bidi in [false, true] {
-        let expected = asked(Yields::Never, is_bidi).await;
+        let expected = request_frame_lengths(Yields::Never, is_bidi).await;
         assert_eq!(expected.len(), 4, "{expected:?}");
         for yields in YIELDING {
-            assert_eq!(asked(yields, is_bidi).await, expected, "bidi: {is_bidi}, {yields:?}");
+            assert_eq!(request_frame_lengths(yields, is_bidi).await, expected, "bidi: {is_bidi}, {yields:?}");
         }
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn message_of_a_source_with_nothing_more_is_sent_at_once() {
+async fn last_available_message_is_sent_at_once() {
     let (channel, mut server, _accepted) = connected(&[]).await;
     let (sender, receiver) = mpsc::unbounded_channel();
     let _call = tokio::spawn(async move { chat(&channel, Receiver(receiver)).await });
@@ -203,15 +203,15 @@ async fn message_of_a_source_with_nothing_more_is_sent_at_once() {
         for _ in 0..count {
             sender.send(raw("x")).expect("it is read");
         }
-        let mut left = count * envelope(b"x").len();
-        while left > 0 {
-            left -= soon(server.next_of(Kind::Data)).await.payload.len();
+        let mut remaining = count * envelope(b"x").len();
+        while remaining > 0 {
+            remaining -= soon(server.next_of(Kind::Data)).await.payload.len();
         }
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn stream_that_yields_without_end_starves_nobody() {
+async fn endlessly_yielding_stream_starves_no_task() {
     let channel = connect(&serve(Echo::default()).await).await;
     for yields in YIELDING {
         let mut responses = soon(chat(&channel, Empty::new(yields, usize::MAX))).await.expect("a response");

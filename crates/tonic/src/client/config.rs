@@ -17,7 +17,7 @@ pub(super) struct Config {
 
 impl Config {
     /// Returns tonic's own client with the same settings.
-    pub(super) fn of_tonic<S>(&self, inner: S) -> tonic::client::Grpc<S> {
+    pub(super) fn tonic_grpc<S>(&self, inner: S) -> tonic::client::Grpc<S> {
         let mut grpc = tonic::client::Grpc::with_origin(inner, self.origin.clone());
         if let Some(encoding) = self.sends {
             grpc = grpc.send_compressed(encoding);
@@ -41,10 +41,10 @@ impl Config {
         parts.path_and_query = match parts.path_and_query {
             Some(before) if before != "/" => {
                 let joined = format!("{}{path}", before.path()).parse();
-                Some(joined.map_err(|error| Status::internal(format!("the call has no path: {error}")))?)
+                Some(joined.map_err(|error| Status::internal(format!("invalid path of the call: {error}")))?)
             }
             _ => Some(path),
         };
-        Uri::from_parts(parts).map_err(|error| Status::internal(format!("the call has no URI: {error}")))
+        Uri::from_parts(parts).map_err(|error| Status::internal(format!("invalid URI of the call: {error}")))
     }
 }

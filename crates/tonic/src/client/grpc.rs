@@ -104,32 +104,32 @@ impl<T> Grpc<T> {
     {
         // The work before the first await stays outside the future, which would otherwise hold its variables twice.
         let compresses = self.config.sends.is_some() || !self.config.accepts.is_empty();
-        let begun = if compresses || request.extensions().get::<CancellationHandle>().is_some() {
-            Begun::AsStream(Box::new((request, path)))
+        let started = if compresses || request.extensions().get::<CancellationHandle>().is_some() {
+            StartedCall::AsStream(Box::new((request, path)))
         } else {
             match self.config.request(request, path, codec.encoder()) {
-                Ok(request) => Begun::Called(self.inner.call(request)),
-                Err(status) => Begun::Failed(status),
+                Ok(request) => StartedCall::Called(self.inner.call(request)),
+                Err(status) => StartedCall::Failed(status),
             }
         };
         let grpc = self;
         async move {
-            let called = match begun {
-                Begun::Called(called) => called,
-                Begun::AsStream(request) => {
+            let called = match started {
+                StartedCall::Called(called) => called,
+                StartedCall::AsStream(request) => {
                     let (request, path) = *request;
                     let request = request.map(tokio_stream::once);
                     return Box::pin(grpc.client_streaming(request, path, codec)).await;
                 }
-                Begun::Failed(status) => return Err(status),
+                StartedCall::Failed(status) => return Err(status),
             };
             let response = called.await.map_err(|error| Status::from_error(error.into()))?;
-            match grpc.config.single_reply(response, &mut codec) {
-                Ok(reply) => reply,
+            match grpc.config.single_response(response, &mut codec) {
+                Ok(response) => response,
                 Err(response) => {
-                    let (head, body) = *response;
-                    let reply = http::Response::from_parts(head, body);
-                    Box::pin(only_message(grpc.config.responses(reply, codec.decoder())?)).await
+                    let (parts, body) = *response;
+                    let response = http::Response::from_parts(parts, body);
+                    Box::pin(only_message(grpc.config.responses(response, codec.decoder())?)).await
                 }
             }
         }
@@ -217,7 +217,7 @@ impl Config {
     {
         let (metadata, extensions, message) = request.into_parts();
         let message = single::encode(encoder, message, self.max_encoding_message_size)?;
-        let mut request = http::Request::new(Body::whole(message, Trailers::None));
+        let mut request = http::Request::new(Body::single(message, Trailers::None));
         *request.method_mut() = http::Method::POST;
         *request.version_mut() = http::Version::HTTP_2;
         *request.uri_mut() = if self.has_origin { self.uri(path)? } else { path.into() };
@@ -227,60 +227,60 @@ impl Config {
     }
 
     /// Returns a unary call's response if it is plain and in one piece; otherwise the raw response.
-    fn single_reply<B, C>(
+    fn single_response<B, C>(
         &self,
         response: http::Response<B>,
         codec: &mut C,
-    ) -> Result<Reply<C::Decode>, Unusual>
+    ) -> Result<SingleResponse<C::Decode>, GeneralResponse>
     where
         B: HttpBody + Send + 'static,
         B::Error: Into<BoxError>,
         C: Codec,
     {
-        let (mut head, body) = response.into_parts();
-        let mut body = Body::of_any(body);
-        let is_usual = |name: &HeaderName| *name != GRPC_STATUS && *name != GRPC_ENCODING;
-        if head.status != StatusCode::OK || !head.headers.keys().all(is_usual) {
-            return Err(Box::new((head, body)));
+        let (mut parts, body) = response.into_parts();
+        let mut body = Body::from_any(body);
+        let is_plain = |name: &HeaderName| *name != GRPC_STATUS && *name != GRPC_ENCODING;
+        if parts.status != StatusCode::OK || !parts.headers.keys().all(is_plain) {
+            return Err(Box::new((parts, body)));
         }
-        let Some((bytes, trailers)) = body.take_whole() else { return Err(Box::new((head, body))) };
+        let Some((bytes, trailers)) = body.take_single() else { return Err(Box::new((parts, body))) };
         if !matches!(trailers, Trailers::GrpcOk) || !single::is_single(&bytes) {
-            return Err(Box::new((head, Body::whole(bytes, trailers))));
+            return Err(Box::new((parts, Body::single(bytes, trailers))));
         }
         let message = single::decode(codec.decoder(), bytes, self.max_decoding_message_size);
         Ok(message.map(|message| {
-            head.headers.insert(GRPC_STATUS, HeaderValue::from_static("0"));
-            Response::from_parts(MetadataMap::from_headers(head.headers), message, head.extensions)
+            parts.headers.insert(GRPC_STATUS, HeaderValue::from_static("0"));
+            Response::from_parts(MetadataMap::from_headers(parts.headers), message, parts.extensions)
         }))
     }
 }
 
 /// A unary call before its first await.
-enum Begun<F, M> {
+enum StartedCall<F, M> {
     Called(F),
     /// Made as a call with a stream of a single message.
     AsStream(Box<(Request<M>, PathAndQuery)>),
     Failed(Status),
 }
 
-type Reply<M> = Result<Response<M>, Status>;
+type SingleResponse<M> = Result<Response<M>, Status>;
 /// A response that needs the general path.
-type Unusual = Box<(http::response::Parts, Body)>;
+type GeneralResponse = Box<(http::response::Parts, Body)>;
 
 /// Creates the headers of a request.
 fn headers(metadata: MetadataMap) -> HeaderMap {
-    static USUAL: LazyLock<HeaderMap> = LazyLock::new(|| {
+    static DEFAULT_HEADERS: LazyLock<HeaderMap> = LazyLock::new(|| {
         let values = [(TE, "trailers"), (CONTENT_TYPE, "application/grpc")];
         values.into_iter().map(|(name, value)| (name, HeaderValue::from_static(value))).collect()
     });
     let mut headers = metadata.into_headers();
     if headers.is_empty() {
-        return USUAL.clone();
+        return DEFAULT_HEADERS.clone();
     }
     for reserved in [GRPC_MESSAGE, GRPC_MESSAGE_TYPE, GRPC_STATUS] {
         headers.remove(reserved);
     }
-    headers.extend(USUAL.clone());
+    headers.extend(DEFAULT_HEADERS.clone());
     headers
 }
 

@@ -28,15 +28,15 @@ pin_project! {
     #[must_use = "futures do nothing unless they are awaited"]
     pub struct Responses<'a, F, D> {
         #[pin]
-        called: Called<F>,
+        called: PendingCall<F>,
         decoder: Option<D>,
         config: &'a Config,
     }
 }
 
 pin_project! {
-    #[project = CalledProjection]
-    enum Called<F> {
+    #[project = PendingCallProjection]
+    enum PendingCall<F> {
         Waiting { #[pin] future: F },
         Failed { status: Option<Status> },
     }
@@ -45,8 +45,8 @@ pin_project! {
 impl<'a, F, D> Responses<'a, F, D> {
     pub(super) fn new(called: Result<F, Status>, decoder: D, config: &'a Config) -> Self {
         let called = match called {
-            Ok(future) => Called::Waiting { future },
-            Err(status) => Called::Failed { status: Some(status) },
+            Ok(future) => PendingCall::Waiting { future },
+            Err(status) => PendingCall::Failed { status: Some(status) },
         };
         Self { called, decoder: Some(decoder), config }
     }
@@ -66,18 +66,18 @@ where
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
         let response = match this.called.project() {
-            CalledProjection::Waiting { future } => {
+            PendingCallProjection::Waiting { future } => {
                 ready!(future.poll(cx)).map_err(|error| Status::from_error(error.into()))?
             }
-            CalledProjection::Failed { status } => return Poll::Ready(Err(taken(status))),
+            PendingCallProjection::Failed { status } => return Poll::Ready(Err(take_once(status))),
         };
-        Poll::Ready(this.config.responses(response, taken(this.decoder)))
+        Poll::Ready(this.config.responses(response, take_once(this.decoder)))
     }
 }
 
 /// # Panics
 /// Panics if a future is polled after completion.
-fn taken<T>(option: &mut Option<T>) -> T {
+fn take_once<T>(option: &mut Option<T>) -> T {
     option.take().expect("polled after completion")
 }
 
@@ -134,8 +134,8 @@ impl Config {
         E::Item: Send + Sync + 'static,
     {
         let mut called = None;
-        let codec = Requests(Some(encoder));
-        let _ = poll_once(self.of_tonic(Caught(&mut called)).streaming(request, path, codec));
+        let codec = EncodeOnlyCodec(Some(encoder));
+        let _ = poll_once(self.tonic_grpc(CapturesRequest(&mut called)).streaming(request, path, codec));
         let request = called.ok_or_else(|| Status::internal("the call has no request"))?;
         Ok(request.map(Body::new))
     }
@@ -152,10 +152,10 @@ impl Config {
         D: Decoder<Error = Status> + Send + 'static,
         D::Item: Send + Sync + 'static,
     {
-        let nothing = Request::new(tokio_stream::empty::<()>());
+        let no_requests = Request::new(tokio_stream::empty::<()>());
         let path = PathAndQuery::from_static("/");
-        let codec = Replies(Some(decoder));
-        match poll_once(self.of_tonic(There(Some(response))).streaming(nothing, path, codec)) {
+        let codec = DecodeOnlyCodec(Some(decoder));
+        match poll_once(self.tonic_grpc(RespondsWith(Some(response))).streaming(no_requests, path, codec)) {
             Poll::Ready(responses) => responses,
             Poll::Pending => Err(Status::internal("the response was not read")),
         }
@@ -171,9 +171,9 @@ fn poll_once<F: Future>(future: F) -> Poll<F::Output> {
 pub(super) async fn only_message<M>(response: Response<Streaming<M>>) -> Result<Response<M>, Status> {
     let (mut metadata, mut messages, extensions) = response.into_parts();
     let message = messages.try_next().await.map_err(|mut status| {
-        let mut whole = metadata.clone().into_headers();
-        whole.extend(std::mem::take(status.metadata_mut()).into_headers());
-        *status.metadata_mut() = MetadataMap::from_headers(whole);
+        let mut all_metadata = metadata.clone().into_headers();
+        all_metadata.extend(std::mem::take(status.metadata_mut()).into_headers());
+        *status.metadata_mut() = MetadataMap::from_headers(all_metadata);
         status
     })?;
     let message = message.ok_or_else(|| Status::internal("Missing response message."))?;
@@ -186,9 +186,9 @@ pub(super) async fn only_message<M>(response: Response<Streaming<M>>) -> Result<
 }
 
 /// Captures the request of tonic's client.
-struct Caught<'a>(&'a mut Option<http::Request<tonic::body::Body>>);
+struct CapturesRequest<'a>(&'a mut Option<http::Request<tonic::body::Body>>);
 
-impl Service<http::Request<tonic::body::Body>> for Caught<'_> {
+impl Service<http::Request<tonic::body::Body>> for CapturesRequest<'_> {
     type Response = http::Response<tonic::body::Body>;
     type Error = Status;
     type Future = Pending<Result<Self::Response, Status>>;
@@ -204,9 +204,9 @@ impl Service<http::Request<tonic::body::Body>> for Caught<'_> {
 }
 
 /// Responds with a response it already has.
-struct There<B>(Option<http::Response<B>>);
+struct RespondsWith<B>(Option<http::Response<B>>);
 
-impl<B> Service<http::Request<tonic::body::Body>> for There<B> {
+impl<B> Service<http::Request<tonic::body::Body>> for RespondsWith<B> {
     type Response = http::Response<B>;
     type Error = Status;
     type Future = Ready<Result<http::Response<B>, Status>>;
@@ -216,14 +216,14 @@ impl<B> Service<http::Request<tonic::body::Body>> for There<B> {
     }
 
     fn call(&mut self, _: http::Request<tonic::body::Body>) -> Self::Future {
-        ready(self.0.take().ok_or_else(|| Status::internal("the response was read")))
+        ready(self.0.take().ok_or_else(|| Status::internal("the response was already read")))
     }
 }
 
 /// A codec that only encodes.
-struct Requests<E>(Option<E>);
+struct EncodeOnlyCodec<E>(Option<E>);
 
-impl<E> Codec for Requests<E>
+impl<E> Codec for EncodeOnlyCodec<E>
 where
     E: Encoder<Error = Status> + Send + 'static,
     E::Item: Send + 'static,
@@ -231,32 +231,32 @@ where
     type Encode = E::Item;
     type Decode = ();
     type Encoder = E;
-    type Decoder = Nothing;
+    type Decoder = UnusedCodec;
 
     fn encoder(&mut self) -> E {
         self.0.take().unwrap_or_else(|| unreachable!("requests are encoded once"))
     }
 
-    fn decoder(&mut self) -> Nothing {
-        Nothing
+    fn decoder(&mut self) -> UnusedCodec {
+        UnusedCodec
     }
 }
 
 /// A codec that only decodes.
-struct Replies<D>(Option<D>);
+struct DecodeOnlyCodec<D>(Option<D>);
 
-impl<D> Codec for Replies<D>
+impl<D> Codec for DecodeOnlyCodec<D>
 where
     D: Decoder<Error = Status> + Send + 'static,
     D::Item: Send + 'static,
 {
     type Encode = ();
     type Decode = D::Item;
-    type Encoder = Nothing;
+    type Encoder = UnusedCodec;
     type Decoder = D;
 
-    fn encoder(&mut self) -> Nothing {
-        Nothing
+    fn encoder(&mut self) -> UnusedCodec {
+        UnusedCodec
     }
 
     fn decoder(&mut self) -> D {
@@ -265,9 +265,9 @@ where
 }
 
 /// The unused half of a codec.
-struct Nothing;
+struct UnusedCodec;
 
-impl Encoder for Nothing {
+impl Encoder for UnusedCodec {
     type Item = ();
     type Error = Status;
 
@@ -276,7 +276,7 @@ impl Encoder for Nothing {
     }
 }
 
-impl Decoder for Nothing {
+impl Decoder for UnusedCodec {
     type Item = ();
     type Error = Status;
 

@@ -77,10 +77,10 @@ impl<T: Codec> Grpc<T> {
         accept_encodings: EnabledCompressionEncodings,
         send_encodings: EnabledCompressionEncodings,
     ) -> Self {
-        for (ours, theirs) in [(&mut self.accepts, accept_encodings), (&mut self.sends, send_encodings)] {
-            let mut theirs = theirs;
-            while let Some(encoding) = theirs.pop() {
-                ours.enable(encoding);
+        for (enabled, added) in [(&mut self.accepts, accept_encodings), (&mut self.sends, send_encodings)] {
+            let mut added = added;
+            while let Some(encoding) = added.pop() {
+                enabled.enable(encoding);
             }
         }
         self
@@ -112,46 +112,49 @@ impl<T: Codec> Grpc<T> {
         B::Error: Into<BoxError> + Send,
     {
         // The work before the first await stays outside the future, which would otherwise hold its variables twice.
-        let begun = match self.single_request(req) {
-            Ok(Ok(request)) => Begun::Called(service.call(request)),
-            Ok(Err(status)) => Begun::Failed(status),
-            Err(request) => Begun::AsStream(Box::new((service, *request))),
+        let started = match self.single_request(req) {
+            Ok(Ok(request)) => StartedCall::Called(service.call(request)),
+            Ok(Err(status)) => StartedCall::Failed(status),
+            Err(request) => StartedCall::AsStream(Box::new((service, *request))),
         };
         let grpc = self;
         async move {
-            match begun {
-                Begun::Called(called) => match called.await {
+            match started {
+                StartedCall::Called(called) => match called.await {
                     Ok(response) => grpc.single_response(response),
                     Err(status) => status.into_http(),
                 },
-                Begun::Failed(status) => status.into_http(),
-                Begun::AsStream(call) => {
-                    let (service, (head, body)) = *call;
-                    let request = http::Request::from_parts(head, body);
-                    Box::pin(grpc.of_tonic().unary(service, request)).await.map(Body::new)
+                StartedCall::Failed(status) => status.into_http(),
+                StartedCall::AsStream(call) => {
+                    let (service, (parts, body)) = *call;
+                    let request = http::Request::from_parts(parts, body);
+                    Box::pin(grpc.tonic_grpc().unary(service, request)).await.map(Body::new)
                 }
             }
         }
     }
 
     /// Returns a unary call's request if it is plain and in one piece; otherwise the raw request.
-    fn single_request<B>(&mut self, request: http::Request<B>) -> Result<Message<T::Decode>, Unusual>
+    fn single_request<B>(
+        &mut self,
+        request: http::Request<B>,
+    ) -> Result<SingleRequest<T::Decode>, GeneralRequest>
     where
         B: HttpBody + Send + 'static,
         B::Error: Into<BoxError> + Send,
     {
-        let (head, body) = request.into_parts();
-        let mut body = Body::of_any(body);
-        if !self.sends.is_empty() || head.headers.keys().any(|name| *name == GRPC_ENCODING) {
-            return Err(Box::new((head, body)));
+        let (parts, body) = request.into_parts();
+        let mut body = Body::from_any(body);
+        if !self.sends.is_empty() || parts.headers.keys().any(|name| *name == GRPC_ENCODING) {
+            return Err(Box::new((parts, body)));
         }
-        let Some((bytes, trailers)) = body.take_whole() else { return Err(Box::new((head, body))) };
+        let Some((bytes, trailers)) = body.take_single() else { return Err(Box::new((parts, body))) };
         if !single::is_single(&bytes) {
-            return Err(Box::new((head, Body::whole(bytes, trailers))));
+            return Err(Box::new((parts, Body::single(bytes, trailers))));
         }
         let message = single::decode(self.codec.decoder(), bytes, self.max_decoding_message_size);
         Ok(message.map(|message| {
-            Request::from_parts(MetadataMap::from_headers(head.headers), head.extensions, message)
+            Request::from_parts(MetadataMap::from_headers(parts.headers), parts.extensions, message)
         }))
     }
 
@@ -159,7 +162,7 @@ impl<T: Codec> Grpc<T> {
         let (metadata, message, extensions) = response.into_parts();
         let message = single::encode(self.codec.encoder(), message, self.max_encoding_message_size);
         let body = match message {
-            Ok(bytes) => Body::whole(bytes, Trailers::GrpcOk),
+            Ok(bytes) => Body::single(bytes, Trailers::GrpcOk),
             Err(status) => return status.into_http(),
         };
         let mut response = http::Response::new(body);
@@ -177,7 +180,7 @@ impl<T: Codec> Grpc<T> {
         B: HttpBody + Send + 'static,
         B::Error: Into<BoxError> + Send,
     {
-        self.of_tonic().server_streaming(service, req).await.map(Body::new)
+        self.tonic_grpc().server_streaming(service, req).await.map(Body::new)
     }
 
     /// Handles a call of a client-streaming method.
@@ -187,7 +190,7 @@ impl<T: Codec> Grpc<T> {
         B: HttpBody + Send + 'static,
         B::Error: Into<BoxError> + Send + 'static,
     {
-        self.of_tonic().client_streaming(service, req).await.map(Body::new)
+        self.tonic_grpc().client_streaming(service, req).await.map(Body::new)
     }
 
     /// Handles a call of a bidirectional method.
@@ -198,49 +201,49 @@ impl<T: Codec> Grpc<T> {
         B: HttpBody + Send + 'static,
         B::Error: Into<BoxError> + Send,
     {
-        self.of_tonic().streaming(service, req).await.map(Body::new)
+        self.tonic_grpc().streaming(service, req).await.map(Body::new)
     }
 
     /// Returns tonic's own handler with the same settings.
-    fn of_tonic(&mut self) -> tonic::server::Grpc<Lent<'_, T>> {
-        tonic::server::Grpc::new(Lent(&mut self.codec))
+    fn tonic_grpc(&mut self) -> tonic::server::Grpc<BorrowedCodec<'_, T>> {
+        tonic::server::Grpc::new(BorrowedCodec(&mut self.codec))
             .apply_compression_config(self.accepts, self.sends)
             .apply_max_message_size_config(self.max_decoding_message_size, self.max_encoding_message_size)
     }
 }
 
 /// A unary call before its first await.
-enum Begun<F, S> {
+enum StartedCall<F, S> {
     Called(F),
     /// Handled as a call with a stream of a single message.
     AsStream(Box<(S, (http::request::Parts, Body))>),
     Failed(Status),
 }
 
-type Message<M> = Result<Request<M>, Status>;
+type SingleRequest<M> = Result<Request<M>, Status>;
 /// A request that needs the general path.
-type Unusual = Box<(http::request::Parts, Body)>;
+type GeneralRequest = Box<(http::request::Parts, Body)>;
 
 /// Creates the headers of a response.
 fn headers(metadata: MetadataMap) -> HeaderMap {
-    static USUAL: LazyLock<HeaderMap> = LazyLock::new(|| {
+    static DEFAULT_HEADERS: LazyLock<HeaderMap> = LazyLock::new(|| {
         HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static("application/grpc"))])
     });
     let mut headers = metadata.into_headers();
     if headers.is_empty() {
-        return USUAL.clone();
+        return DEFAULT_HEADERS.clone();
     }
     for reserved in [TE, GRPC_MESSAGE, GRPC_MESSAGE_TYPE, GRPC_STATUS] {
         headers.remove(reserved);
     }
-    headers.extend(USUAL.clone());
+    headers.extend(DEFAULT_HEADERS.clone());
     headers
 }
 
 /// Lends the codec to tonic's handler.
-struct Lent<'a, T>(&'a mut T);
+struct BorrowedCodec<'a, T>(&'a mut T);
 
-impl<T: Codec> Codec for Lent<'_, T> {
+impl<T: Codec> Codec for BorrowedCodec<'_, T> {
     type Encode = T::Encode;
     type Decode = T::Decode;
     type Encoder = T::Encoder;

@@ -23,45 +23,45 @@ use crate::body::{Body, take_as};
 /// UNIMPLEMENTED.
 #[derive(Clone, Debug, Default)]
 pub struct Routes {
-    services: Arc<Vec<Named>>,
+    services: Arc<Vec<NamedRoute>>,
     router: Option<axum::Router>,
 }
 
 #[derive(Clone)]
-struct Named {
+struct NamedRoute {
     name: &'static str,
-    service: Arc<dyn Call>,
+    service: Arc<dyn CallService>,
 }
 
-impl fmt::Debug for Named {
+impl fmt::Debug for NamedRoute {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name)
     }
 }
 
-type Answering = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+type BoxedResponseFuture = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
 
 /// A service with any response type.
-trait Call: Send + Sync {
-    fn call(&self, request: Request<Body>) -> Answering;
+trait CallService: Send + Sync {
+    fn call(&self, request: Request<Body>) -> BoxedResponseFuture;
     /// Adds the service to a router.
     fn route(&self, router: axum::Router, path: &str) -> axum::Router;
 }
 
-struct Routed<S>(S);
+struct ErasedRoute<S>(S);
 
-impl<S> Call for Routed<S>
+impl<S> CallService for ErasedRoute<S>
 where
     S: Service<Request<Body>, Error = Infallible> + Clone + Send + Sync + 'static,
     S::Response: IntoResponse,
     S::Future: Send + 'static,
 {
-    fn call(&self, request: Request<Body>) -> Answering {
+    fn call(&self, request: Request<Body>) -> BoxedResponseFuture {
         let mut service = self.0.clone();
         let mut cx = Context::from_waker(std::task::Waker::noop());
         if service.poll_ready(&mut cx).is_ready() {
             // Generated services return a future of this type.
-            return match take_as::<Answering, S::Future>(service.call(request)) {
+            return match take_as::<BoxedResponseFuture, S::Future>(service.call(request)) {
                 Ok(answering) => answering,
                 Err(answering) => Box::pin(async move { answering.await.map(response) }),
             };
@@ -142,7 +142,7 @@ impl Routes {
     {
         let services = Arc::make_mut(&mut self.services);
         services.retain(|named| named.name != S::NAME);
-        services.push(Named { name: S::NAME, service: Arc::new(Routed(svc)) });
+        services.push(NamedRoute { name: S::NAME, service: Arc::new(ErasedRoute(svc)) });
     }
 
     /// Does work that is needed only once; the serving functions call it.
@@ -161,13 +161,13 @@ impl Routes {
     pub fn axum_router_mut(&mut self) -> &mut axum::Router {
         let services = std::mem::take(&mut self.services);
         let router = self.router.get_or_insert_with(|| axum::Router::new().fallback(unimplemented));
-        for Named { name, service } in &*services {
+        for NamedRoute { name, service } in &*services {
             *router = service.route(std::mem::take(router), &format!("/{name}/{{*rest}}"));
         }
         router
     }
 
-    fn find(&self, path: &str) -> Option<&Named> {
+    fn find(&self, path: &str) -> Option<&NamedRoute> {
         let path = path.strip_prefix('/')?;
         self.services
             .iter()
@@ -212,20 +212,20 @@ where
 
     fn call(&mut self, request: Request<B>) -> RoutesFuture {
         if let Some(named) = self.find(request.uri().path()) {
-            return RoutesFuture(Kind::Service(named.service.call(request.map(Body::new))));
+            return RoutesFuture(RoutesFutureKind::Service(named.service.call(request.map(Body::new))));
         }
         RoutesFuture(match &mut self.router {
-            Some(router) => Kind::Router(Box::new(router.call(request.map(Body::new)))),
-            None => Kind::Unimplemented,
+            Some(router) => RoutesFutureKind::Router(Box::new(router.call(request.map(Body::new)))),
+            None => RoutesFutureKind::Unimplemented,
         })
     }
 }
 
 /// A pending response.
-pub struct RoutesFuture(Kind);
+pub struct RoutesFuture(RoutesFutureKind);
 
-enum Kind {
-    Service(Answering),
+enum RoutesFutureKind {
+    Service(BoxedResponseFuture),
     Router(Box<axum::routing::future::RouteFuture<Infallible>>),
     Unimplemented,
 }
@@ -235,12 +235,12 @@ impl Future for RoutesFuture {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match &mut self.0 {
-            Kind::Service(answering) => answering.as_mut().poll(cx),
-            Kind::Router(answering) => {
+            RoutesFutureKind::Service(answering) => answering.as_mut().poll(cx),
+            RoutesFutureKind::Router(answering) => {
                 let Ok(response) = ready!(Pin::new(answering).poll(cx));
                 Poll::Ready(Ok(response.map(Body::new)))
             }
-            Kind::Unimplemented => Poll::Ready(Ok(Status::unimplemented("").into_http())),
+            RoutesFutureKind::Unimplemented => Poll::Ready(Ok(Status::unimplemented("").into_http())),
         }
     }
 }

@@ -18,7 +18,7 @@ pub struct Error {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(
     not(all(feature = "channel", feature = "_tls-any")),
-    expect(dead_code, reason = "some are a client's alone, or TLS's")
+    expect(dead_code, reason = "some are used by clients or TLS only")
 )]
 pub(crate) enum Kind {
     Transport,
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_are_the_kinds_and_sources_tell_the_rest() {
+    fn error_text_is_its_kind_and_source_has_details() {
         let check = |error: Error, text: &str, source: Option<&str>| {
             assert_eq!(error.to_string(), text);
             assert_eq!(error.source().map(ToString::to_string).as_deref(), source);
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn statuses_are_found_in_the_sources() {
+    fn status_is_found_in_sources() {
         let check = |source: BoxError, code: Code, message: &str| {
             let error = Error::transport(Error::transport(source));
             let status = Status::from_error(Box::new(error));

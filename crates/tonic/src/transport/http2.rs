@@ -55,12 +55,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_set_is_kept_within_bounds() {
+    fn settings_are_clamped() {
         let check = |options: Http2Options, expected: fn(&mut http2::Config)| {
-            let (mut config, mut wanted) = (http2::Config::default(), http2::Config::default());
+            let (mut config, mut expected_config) = (http2::Config::default(), http2::Config::default());
             options.apply(&mut config);
-            expected(&mut wanted);
-            assert_eq!(format!("{config:?}"), format!("{wanted:?}"), "{options:?}");
+            expected(&mut expected_config);
+            assert_eq!(format!("{config:?}"), format!("{expected_config:?}"), "{options:?}");
         };
         let unset = Http2Options::default();
         check(unset, |_| {});

@@ -41,9 +41,9 @@ where
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         // Ignores an invalid value, like tonic.
-        let asked = thalweg_engine::request_timeout(request.headers()).unwrap_or(None);
+        let call_timeout = thalweg_engine::request_timeout(request.headers()).unwrap_or(None);
         // The shorter of those that are set.
-        let time = asked.into_iter().chain(self.time_max).min();
+        let time = call_timeout.into_iter().chain(self.time_max).min();
         TimeoutFuture {
             future: self.service.call(request),
             sleep: time.map(|time| Box::pin(tokio::time::sleep(time))),
@@ -100,9 +100,9 @@ mod tests {
         if let Some(header) = header {
             request.headers_mut().insert("grpc-timeout", header.parse().unwrap());
         }
-        let begin = Instant::now();
+        let started = Instant::now();
         let outcome = Timeout::new(slow, time_max.map(Duration::from_secs)).oneshot(request).await;
-        let took = begin.elapsed().as_secs();
+        let took = started.elapsed().as_secs();
         match expected {
             None => assert!(outcome.is_ok(), "{header:?}, {time_max:?}"),
             Some(seconds) => {
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_shorter_time_counts() {
+    async fn shorter_timeout_applies() {
         check(None, None, None).await;
         check(None, Some(6), None).await;
         check(Some("6S"), None, None).await;

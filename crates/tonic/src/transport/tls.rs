@@ -92,7 +92,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn certificates_keep_their_pem() {
+    fn certificate_keeps_its_pem() {
         let mut certificate = Certificate::from_pem("PEM");
         assert_eq!((certificate.get_ref(), certificate.as_ref()), (&b"PEM"[..], &b"PEM"[..]));
         certificate.get_mut()[0] = b'p';
@@ -101,7 +101,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn no_key_is_printed() {
+    fn debug_omits_the_key() {
         let identity = Identity::from_pem("", "key");
         assert_eq!(format!("{identity:?}"), "Identity { chain: Certificate { pem: [] }, .. }");
     }

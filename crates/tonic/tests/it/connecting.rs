@@ -39,7 +39,7 @@ async fn tcp() -> (String, Arc<AtomicUsize>) {
 }
 
 #[tokio::test]
-async fn tcp_and_unix_sockets() {
+async fn channels_connect_over_tcp_and_unix_sockets() {
     let (uri, from_other) = tcp().await;
     let endpoint = Endpoint::from_shared(uri).unwrap();
     endpoint.connect().await.unwrap();
@@ -55,15 +55,15 @@ async fn tcp_and_unix_sockets() {
 }
 
 #[tokio::test]
-async fn connectors_are_asked_for_the_uri() {
+async fn connector_receives_the_uri() {
     let uris = Arc::new(std::sync::Mutex::new(Vec::new()));
-    let asked = Arc::clone(&uris);
+    let recorded = Arc::clone(&uris);
     let connector = tower::service_fn(move |uri: Uri| {
-        asked.lock().unwrap().push(uri.to_string());
+        recorded.lock().unwrap().push(uri.to_string());
         async {
-            let (ours, theirs) = tokio::io::duplex(4096);
-            tokio::spawn(greet(theirs));
-            Ok::<_, std::io::Error>(TokioIo::new(ours))
+            let (near, far) = tokio::io::duplex(4096);
+            tokio::spawn(greet(far));
+            Ok::<_, std::io::Error>(TokioIo::new(near))
         }
     });
     let endpoint = Endpoint::from_static("http://shop.example/");
@@ -87,7 +87,7 @@ fn check(error: Error, code: Code, part: &str) {
 }
 
 #[tokio::test]
-async fn what_cannot_be_connected_to_is_named() {
+async fn unreachable_target_is_named() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let endpoint = Endpoint::from_shared(format!("http://{address}")).unwrap();
@@ -103,7 +103,7 @@ async fn what_cannot_be_connected_to_is_named() {
 }
 
 #[tokio::test]
-async fn a_channel_is_asked_whether_it_is_ready_without_a_word_on_bodies() {
+async fn poll_ready_needs_no_body_type() {
     use tower::{Service, ServiceExt as _};
 
     let mut channel = Endpoint::from_shared(tcp().await.0).unwrap().connect_lazy();

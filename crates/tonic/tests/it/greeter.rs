@@ -193,27 +193,27 @@ impl Greeter for Polite {
 
 /// The client calls the server directly, without a transport.
 #[tokio::test]
-async fn stubs_of_tonics_shape_fit_each_other() {
+async fn client_and_server_stubs_work_together() {
     let routes = Routes::new(GreeterServer::new(Polite)).prepare();
     let mut client = GreeterClient::new(routes.clone());
     assert_eq!(client.greet("Ada".to_owned()).await.unwrap().into_inner(), "Hello Ada");
     let texts = tokio_stream::iter(["a".to_owned(), "b".to_owned()]);
-    let mut replies = client.chat(texts).await.unwrap().into_inner();
-    assert_eq!(replies.message().await.unwrap().as_deref(), Some("a"));
-    assert_eq!(replies.message().await.unwrap().as_deref(), Some("b"));
-    assert_eq!(replies.message().await.unwrap(), None);
+    let mut responses = client.chat(texts).await.unwrap().into_inner();
+    assert_eq!(responses.message().await.unwrap().as_deref(), Some("a"));
+    assert_eq!(responses.message().await.unwrap().as_deref(), Some("b"));
+    assert_eq!(responses.message().await.unwrap(), None);
     let name = |mut request: Request<()>| {
         request.metadata_mut().insert("from", "Bob".parse().unwrap());
         Ok(request)
     };
     let mut named = GreeterClient::new(interceptor::InterceptedService::new(routes, name));
-    let reply = named.greet(Request::new("Ada".to_owned())).await.unwrap().into_inner();
-    assert_eq!(reply, "Hello Ada, from \"Bob\"");
+    let response = named.greet(Request::new("Ada".to_owned())).await.unwrap().into_inner();
+    assert_eq!(response, "Hello Ada, from \"Bob\"");
 }
 
 /// A server with typical layers, and clients over all kinds of channels.
 #[tokio::test]
-async fn servers_and_channels_take_the_stubs() {
+async fn server_and_channel_accept_stubs() {
     let strangers = |request: Request<()>| match request.metadata().get("from") {
         Some(_) => Ok(request),
         None => Err(Status::permission_denied("say who you are")),
@@ -243,18 +243,18 @@ async fn servers_and_channels_take_the_stubs() {
         Channel::balance_list([endpoint.clone(), endpoint.clone()].into_iter()),
     ] {
         let mut client = GreeterClient::new(channel);
-        let reply = client.greet(named("Ada")).await.unwrap().into_inner();
-        assert_eq!(reply, "Hello Ada, from \"Bob\"");
+        let response = client.greet(named("Ada")).await.unwrap().into_inner();
+        assert_eq!(response, "Hello Ada, from \"Bob\"");
         let refused = client.greet("Ada".to_owned()).await.unwrap_err();
         assert_eq!((refused.code(), refused.message()), (Code::PermissionDenied, "say who you are"));
         let texts = (0..100).map(|n| n.to_string().repeat(n));
         let mut request = Request::new(tokio_stream::iter(texts.clone().collect::<Vec<_>>()));
         request.metadata_mut().insert("from", "Bob".parse().unwrap());
-        let mut replies = client.chat(request).await.unwrap().into_inner();
+        let mut responses = client.chat(request).await.unwrap().into_inner();
         for text in texts {
-            assert_eq!(replies.message().await.unwrap(), Some(text));
+            assert_eq!(responses.message().await.unwrap(), Some(text));
         }
-        assert_eq!(replies.message().await.unwrap(), None);
+        assert_eq!(responses.message().await.unwrap(), None);
         // The server is not configured to accept it.
         let mut compresses = client.send_compressed(CompressionEncoding::Gzip);
         assert_eq!(compresses.greet(named("Ada")).await.unwrap_err().code(), Code::Unimplemented);
@@ -266,7 +266,7 @@ async fn servers_and_channels_take_the_stubs() {
 
 /// Like OpenTelemetry's exporters, whose threads have no runtime.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_thread_without_a_runtime_makes_calls() {
+async fn thread_without_runtime_can_call() {
     let incoming = TcpIncoming::bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let uri = format!("http://{}", incoming.local_addr().unwrap());
     let router = Server::builder().add_service(GreeterServer::new(Polite));
@@ -275,18 +275,18 @@ async fn a_thread_without_a_runtime_makes_calls() {
     let calling = std::thread::spawn(move || {
         block_on(async {
             let mut client = GreeterClient::new(channel.clone());
-            let reply = client.greet("Ada".to_owned()).await.unwrap().into_inner();
-            let mut replies = client.chat(tokio_stream::iter(["a".to_owned()])).await.unwrap().into_inner();
-            let first = replies.message().await.unwrap();
+            let response = client.greet("Ada".to_owned()).await.unwrap().into_inner();
+            let mut responses = client.chat(tokio_stream::iter(["a".to_owned()])).await.unwrap().into_inner();
+            let first = responses.message().await.unwrap();
             // A call of one of tonic's own clients.
             let mut request = http::Request::new(::tonic::body::Body::empty());
             *request.uri_mut() = http::Uri::from_static("/test.Greeter/Nothing");
             let other = tower::ServiceExt::oneshot(channel, request).await.unwrap();
-            (reply, first, other.headers()["grpc-status"].clone())
+            (response, first, other.headers()["grpc-status"].clone())
         })
     });
-    let (reply, first, other) = tokio::task::spawn_blocking(|| calling.join().unwrap()).await.unwrap();
-    assert_eq!((reply.as_str(), first.as_deref()), ("Hello Ada", Some("a")));
+    let (response, first, other) = tokio::task::spawn_blocking(|| calling.join().unwrap()).await.unwrap();
+    assert_eq!((response.as_str(), first.as_deref()), ("Hello Ada", Some("a")));
     assert_eq!(other, "12");
     serving.abort();
 }

@@ -34,7 +34,7 @@ pub(super) fn check_size(len: usize, size_max: usize) -> Result<(), Status> {
         return Ok(());
     }
     let why = format!(
-        "trying to send message larger than max ({len} vs. {size_max}): the sender's max_encoding_message_size"
+        "trying to send message larger than max ({len} vs. {size_max}): see the sender's max_encoding_message_size"
     );
     Err(Status::local(Code::ResourceExhausted, why))
 }

@@ -127,14 +127,14 @@ impl Responses {
     fn poll_deadline<T>(&mut self, cx: &mut Context<'_>) -> Poll<Result<T, Status>> {
         let Some(deadline) = &mut self.deadline else { return Poll::Pending };
         ready!(deadline.as_mut().poll(cx));
-        Poll::Ready(Err(deadline_exceeded("its answer had not ended")))
+        Poll::Ready(Err(deadline_exceeded("the response was not complete")))
     }
 
     /// Reports the deadline if it has passed: a server whose clock is ahead may end the call before the local timer.
     #[cold]
     fn explain(&self, status: Status) -> Status {
         let is_late = self.deadline.as_ref().is_some_and(|deadline| deadline.deadline() <= Instant::now());
-        if is_late { deadline_exceeded("its answer had not ended") } else { status }
+        if is_late { deadline_exceeded("the response was not complete") } else { status }
     }
 
     /// Stops reading. Polls the body once more, so that a finished body returns its connection to the pool.

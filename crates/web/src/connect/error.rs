@@ -115,12 +115,12 @@ pub(super) fn read_end(payload: &[u8]) -> Result<HeaderMap, Status> {
     let malformed =
         |why: &dyn fmt::Display| Status::new(Code::Internal, format!("malformed end of the stream: {why}"));
     let end: Value = serde_json::from_slice(payload).map_err(|error| malformed(&error))?;
-    let end = end.as_object().ok_or_else(|| malformed(&"it is no object"))?;
+    let end = end.as_object().ok_or_else(|| malformed(&"expected an object"))?;
     let metadata = fields::received(&read_metadata(end.get("metadata")))?;
     match end.get("error") {
         None | Some(Value::Null) => Ok(metadata),
         Some(Value::Object(error)) => Err(read_error(error, Code::Unknown, metadata)),
-        Some(_) => Err(malformed(&"its error is no object")),
+        Some(_) => Err(malformed(&"expected an object in `error`")),
     }
 }
 
@@ -292,8 +292,8 @@ mod tests {
         check(r#"{"metadata":{"connect-x":["1"],"content-length":["1"],"x-bin":["YQ=="]}}"#, Ok("x-bin: YQ"));
         let malformed = |why| Err((Code::Internal, why));
         check("", malformed("malformed end of the stream: EOF while parsing a value at line 1 column 0"));
-        check("[]", malformed("malformed end of the stream: it is no object"));
-        check(r#"{"error":1}"#, malformed("malformed end of the stream: its error is no object"));
+        check("[]", malformed("malformed end of the stream: expected an object"));
+        check(r#"{"error":1}"#, malformed("malformed end of the stream: expected an object in `error`"));
     }
 
     #[test]

@@ -50,10 +50,10 @@ impl<'a> Query<'a> {
         match self.version.as_deref() {
             Some(b"v1") => Ok(()),
             None if !is_required => Ok(()),
-            None => Err(invalid("the query has no connect=v1, which this server requires")),
+            None => Err(invalid("missing connect=v1 in the query, which this server requires")),
             Some(other) => {
                 let other = String::from_utf8_lossy(other);
-                Err(invalid(format!("connect={other} is not supported: the query must have connect=v1")))
+                Err(invalid(format!("connect={other} is not supported; use connect=v1")))
             }
         }
     }
@@ -63,7 +63,7 @@ impl<'a> Query<'a> {
     /// # Errors
     /// INVALID_ARGUMENT if it is missing.
     pub(super) fn encoding(&self) -> Result<&[u8], Status> {
-        self.encoding.as_deref().ok_or_else(|| invalid("the query has no encoding"))
+        self.encoding.as_deref().ok_or_else(|| invalid("missing encoding in the query"))
     }
 
     /// Returns the encoding of the message.
@@ -76,13 +76,13 @@ impl<'a> Query<'a> {
     /// # Errors
     /// INVALID_ARGUMENT if it is missing or not valid Base64.
     pub(super) fn message(self) -> Result<Vec<u8>, Status> {
-        let message = self.message.ok_or_else(|| invalid("the query has no message"))?;
+        let message = self.message.ok_or_else(|| invalid("missing message in the query"))?;
         if self.base64.as_deref() != Some(b"1") {
             return Ok(message.into_owned());
         }
         URL_SAFE
             .decode(&*message)
-            .map_err(|error| invalid(format!("the message in the query is no URL-safe Base64: {error}")))
+            .map_err(|error| invalid(format!("invalid URL-safe Base64 in the query's message: {error}")))
     }
 }
 
@@ -144,10 +144,10 @@ mod tests {
         check("base64=1&message=", Ok(b""));
         check("base64=0&message=YQ", Ok(b"YQ"));
         check("base64=&message=YQ", Ok(b"YQ"));
-        let malformed = "the message in the query is no URL-safe Base64: Invalid symbol 47, offset 0.";
+        let malformed = "invalid URL-safe Base64 in the query's message: Invalid symbol 47, offset 0.";
         check("base64=1&message=/w", Err(malformed));
-        check("encoding=json", Err("the query has no message"));
-        check("", Err("the query has no message"));
+        check("encoding=json", Err("missing message in the query"));
+        check("", Err("missing message in the query"));
     }
 
     #[test]
@@ -158,9 +158,9 @@ mod tests {
         };
         check("connect=v1", true, Ok(()));
         check("message=", false, Ok(()));
-        check("message=", true, Err("the query has no connect=v1, which this server requires"));
-        check("connect=v2", false, Err("connect=v2 is not supported: the query must have connect=v1"));
-        check("connect=", false, Err("connect= is not supported: the query must have connect=v1"));
+        check("message=", true, Err("missing connect=v1 in the query, which this server requires"));
+        check("connect=v2", false, Err("connect=v2 is not supported; use connect=v1"));
+        check("connect=", false, Err("connect= is not supported; use connect=v1"));
     }
 
     #[test]

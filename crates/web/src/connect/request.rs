@@ -188,8 +188,8 @@ fn check_version(headers: &HeaderMap, is_required: bool) -> Result<(), Status> {
     let why = match headers.get(PROTOCOL_VERSION) {
         Some(version) if version == VERSION => return Ok(()),
         None if !is_required => return Ok(()),
-        None => format!("the request has no {PROTOCOL_VERSION}: {VERSION}, which this server requires"),
-        Some(other) => format!("{PROTOCOL_VERSION} must be {VERSION}, and is {other:?}"),
+        None => format!("missing {PROTOCOL_VERSION}: {VERSION}, which this server requires"),
+        Some(other) => format!("invalid {PROTOCOL_VERSION}; expected {VERSION}, found {other:?}"),
     };
     Err(Status::new(Code::InvalidArgument, why))
 }
@@ -280,7 +280,7 @@ impl Call<'_> {
 
 /// Returns a header value, which a codec's name may not be.
 fn value(text: &str) -> Result<HeaderValue, Status> {
-    HeaderValue::try_from(text).map_err(|_| internal(format!("{text:?} can't be in a header")))
+    HeaderValue::try_from(text).map_err(|_| internal(format!("invalid header value {text:?}")))
 }
 
 fn internal(why: String) -> Status {
@@ -376,7 +376,7 @@ mod tests {
         check(&[STREAM, ("connect-timeout-ms", "1s")], &format!("stream InvalidArgument: {timeout}"));
         check(
             &[PROTO, ("connect-protocol-version", "2")],
-            "unary InvalidArgument: connect-protocol-version must be 1, and is \"2\"",
+            "unary InvalidArgument: invalid connect-protocol-version; expected 1, found \"2\"",
         );
         assert_eq!(read("DELETE", "/a.B/C", &[PROTO], &RULES), "405");
     }
@@ -396,8 +396,8 @@ mod tests {
         check("?message=a&encoding=proto", &[("accept-encoding", "gzip")], "get a proto identity gzip ");
         check("?message=a", &[], "other");
         check("", &[], "other");
-        check("?connect=v1&message=a", &[], "unary InvalidArgument: the query has no encoding");
-        check("?connect=v1&encoding=proto", &[], "unary InvalidArgument: the query has no message");
+        check("?connect=v1&message=a", &[], "unary InvalidArgument: missing encoding in the query");
+        check("?connect=v1&encoding=proto", &[], "unary InvalidArgument: missing message in the query");
         check("?encoding=foo&message=a", &[], "415");
         let accepted = EncodingSet::ALL.value();
         check(
@@ -418,7 +418,7 @@ mod tests {
             "POST",
             "/a.B/C",
             &[proto],
-            "unary InvalidArgument: the request has no connect-protocol-version: 1, which this server requires",
+            "unary InvalidArgument: missing connect-protocol-version: 1, which this server requires",
         );
         check("POST", "/a.B/C", &[proto, ("connect-protocol-version", "1")], "post proto identity identity ");
         check(
@@ -431,7 +431,7 @@ mod tests {
             "GET",
             "/a.B/C?encoding=proto&message=a",
             &[],
-            "unary InvalidArgument: the query has no connect=v1, which this server requires",
+            "unary InvalidArgument: missing connect=v1 in the query, which this server requires",
         );
         check("GET", "/a.B/C?encoding=proto&message=a&connect=v1", &[], "get a proto identity identity ");
     }
@@ -478,7 +478,7 @@ mod tests {
         let bad_path = Call { path: "/a b", ..call }.post(b"").unwrap_err();
         assert_eq!(bad_path.code(), Code::Internal);
         let bad_codec = Call { codec: "a\nb", ..call }.stream().unwrap_err();
-        assert_eq!(bad_codec.message(), "\"application/connect+a\\nb\" can't be in a header");
+        assert_eq!(bad_codec.message(), "invalid header value \"application/connect+a\\nb\"");
     }
 
     #[test]
@@ -488,15 +488,15 @@ mod tests {
             ["application/", "connect+", "proto", "json", ";", "gzip", "9", ",", "charset=", "\u{e9}", " "];
         let mut seeded = Seeded(6);
         for _ in 0..3_000 {
-            let mut heads = HeaderMap::new();
+            let mut header_map = HeaderMap::new();
             for name in names {
                 if let Ok(value) = HeaderValue::try_from(seeded.words(&words, 0..5)) {
-                    heads.append(name, value);
+                    header_map.append(name, value);
                 }
             }
-            let _ = read_request(&Method::POST, &Uri::from_static("/a.B/C"), &heads, &RULES);
+            let _ = read_request(&Method::POST, &Uri::from_static("/a.B/C"), &header_map, &RULES);
             let uri = "/a.B/C?message=a&encoding=json";
-            let _ = read_request(&Method::GET, &Uri::from_static(uri), &heads, &RULES);
+            let _ = read_request(&Method::GET, &Uri::from_static(uri), &header_map, &RULES);
         }
     }
 }

@@ -207,7 +207,7 @@ pub(super) fn not_connect(http_status: StatusCode, content_type: &[u8]) -> Statu
         if content_type.is_empty() { "none".into() } else { String::from_utf8_lossy(content_type) };
     let code = wire::from_http_status(http_status.as_u16());
     let why =
-        format!("not a Connect answer: HTTP status {}, content type {content_type}", http_status.as_u16());
+        format!("not a Connect response: HTTP status {}, content type {content_type}", http_status.as_u16());
     Status::new(code, why)
 }
 
@@ -218,8 +218,7 @@ pub(super) fn unexpected(content_type: &[u8], is_like_connect: bool, expected: &
         return not_connect(StatusCode::OK, content_type);
     }
     let content_type = String::from_utf8_lossy(content_type);
-    let why =
-        format!("the server answered with the content type {content_type}, where {expected} was asked for");
+    let why = format!("expected the content type {expected}, the server sent {content_type}");
     Status::new(Code::Internal, why)
 }
 
@@ -337,10 +336,10 @@ mod tests {
             };
         check(200, &[PROTO], b"", Ok(b""));
         check(200, &[PROTO, ("content-encoding", "gzip")], b"", Ok(b""));
-        let other = "the server answered with the content type application/json; charset=utf-8, where \
-                     application/proto was asked for";
+        let other =
+            "expected the content type application/proto, the server sent application/json; charset=utf-8";
         check(200, &[JSON], b"{}", Err((Code::Internal, other)));
-        let jpeg = "not a Connect answer: HTTP status 200, content type image/jpeg";
+        let jpeg = "not a Connect response: HTTP status 200, content type image/jpeg";
         check(200, &[("content-type", "image/jpeg")], b"", Err((Code::Unknown, jpeg)));
         let unknown =
             format!("content-encoding \"foo\" is not supported; accepted are {}", EncodingSet::ALL.value());
@@ -349,19 +348,19 @@ mod tests {
         check(401, &[JSON], br#"{"message":"oops"}"#, Err((Code::Unauthenticated, "oops")));
         check(429, &[JSON], br#"{"code":"foobar","message":"oops"}"#, Err((Code::Unavailable, "oops")));
         check(422, &[JSON], br#"{"code":"out_of_range"}"#, Err((Code::OutOfRange, "")));
-        let none = "not a Connect answer: HTTP status 401, content type application/json; charset=utf-8";
+        let none = "not a Connect response: HTTP status 401, content type application/json; charset=utf-8";
         check(401, &[JSON], b"null", Err((Code::Unauthenticated, none)));
         check(401, &[JSON, ("content-encoding", "gzip")], b"{}", Err((Code::Unauthenticated, none)));
-        let proto = "not a Connect answer: HTTP status 403, content type application/proto";
+        let proto = "not a Connect response: HTTP status 403, content type application/proto";
         check(403, &[PROTO], b"", Err((Code::PermissionDenied, proto)));
         check(403, &[PROTO], br#"{"code":"aborted"}"#, Err((Code::PermissionDenied, proto)));
-        let nothing = "not a Connect answer: HTTP status 800, content type none";
+        let nothing = "not a Connect response: HTTP status 800, content type none";
         check(800, &[], b"", Err((Code::Unknown, nothing)));
         let mut error = Vec::new();
         Encoding::Gzip.compress(br#"{"code":"aborted"}"#, &mut error);
         check(409, &[JSON, ("content-encoding", "gzip")], &error, Err((Code::Aborted, "")));
         let large =
-            "received message larger than max (1001 vs. 1000): the receiver's max_decoding_message_size";
+            "received message larger than max (1001 vs. 1000): see the receiver's max_decoding_message_size";
         check(200, &[PROTO], &[0; 1001], Err((Code::ResourceExhausted, large)));
     }
 

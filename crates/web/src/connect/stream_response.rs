@@ -82,14 +82,14 @@ mod tests {
             assert_eq!(outcome, expected, "{status} {list:?}");
         };
         check(200, &[PROTO, ("x-a", "1"), ("connect-content-encoding", "gzip")], Ok("x-a: 1"));
-        let jpeg = "not a Connect answer: HTTP status 200, content type image/jpeg";
+        let jpeg = "not a Connect response: HTTP status 200, content type image/jpeg";
         check(200, &[("content-type", "image/jpeg")], Err((Code::Unknown, jpeg)));
-        let unary = "not a Connect answer: HTTP status 200, content type application/proto";
+        let unary = "not a Connect response: HTTP status 200, content type application/proto";
         check(200, &[("content-type", "application/proto")], Err((Code::Unknown, unary)));
-        let json = "the server answered with the content type application/connect+json, where \
-                    application/connect+proto was asked for";
+        let json =
+            "expected the content type application/connect+proto, the server sent application/connect+json";
         check(200, &[("content-type", "application/connect+json")], Err((Code::Internal, json)));
-        let status = "not a Connect answer: HTTP status 503, content type application/connect+proto";
+        let status = "not a Connect response: HTTP status 503, content type application/connect+proto";
         check(503, &[PROTO], Err((Code::Unavailable, status)));
         let encoding = format!(
             "connect-content-encoding \"foo\" is not supported; accepted are {}",

@@ -295,13 +295,13 @@ mod tests {
             ["application/", "grpc-web", "-text", "+", "proto", ";", "gzip", "9", "S", ",", "\u{e9}", " "];
         let mut seeded = Seeded(11);
         for _ in 0..3_000 {
-            let mut heads = HeaderMap::new();
+            let mut header_map = HeaderMap::new();
             for name in names {
                 if let Ok(value) = HeaderValue::try_from(seeded.words(&words, 0..5)) {
-                    heads.append(name, value);
+                    header_map.append(name, value);
                 }
             }
-            let _ = read_request(&Method::POST, &heads, &RULES);
+            let _ = read_request(&Method::POST, &header_map, &RULES);
         }
     }
 }

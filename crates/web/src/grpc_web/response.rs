@@ -94,7 +94,7 @@ pub fn read_response(
     };
     if !response_type.codec().eq_ignore_ascii_case(codec) {
         let content_type = String::from_utf8_lossy(content_type);
-        let why = format!("the server answered with the content type {content_type}, and not with {codec}");
+        let why = format!("the server sent the content type {content_type}, not {codec}");
         return Err(Status::new(Code::Internal, why));
     }
     let head = wire::receive_response(Some(200), accepts, fields::grpc_fields(headers))?;
@@ -115,7 +115,7 @@ fn not_grpc_web(http_status: StatusCode, headers: &HeaderMap, content_type: &[u8
     let content_type =
         if content_type.is_empty() { "none".into() } else { String::from_utf8_lossy(content_type) };
     let http_status = http_status.as_u16();
-    let why = format!("not a gRPC-Web answer: HTTP status {http_status}, content type {content_type}");
+    let why = format!("not a gRPC-Web response: HTTP status {http_status}, content type {content_type}");
     Status::new(wire::from_http_status(http_status), why)
 }
 
@@ -218,7 +218,7 @@ mod tests {
             }
         };
         check(200, &[WEB], b"\x80\0\0\0\x10grpc-status: 0\r\n", Ok(&["head ", "end "]));
-        let missing = "the server ended the call without grpc-status (does a proxy keep trailers back?)";
+        let missing = "the server ended the call without grpc-status (a proxy may have dropped the trailers)";
         check(200, &[WEB], b"\x80\0\0\0\x00", Err((Code::Unknown, missing)));
         check(200, &[WEB, ("grpc-message", "error")], b"", Err((Code::Unknown, missing)));
         // The headers count only if there is no body.
@@ -229,19 +229,19 @@ mod tests {
         check(200, &both, b"\0\0\0\0\0", Err((Code::Internal, cut)));
         let trailing = "bytes follow the end of the stream";
         check(200, &[WEB], b"\x80\0\0\0\x10grpc-status: 0\r\n\0", Err((Code::Internal, trailing)));
-        let jpeg = "not a gRPC-Web answer: HTTP status 200, content type image/jpeg";
+        let jpeg = "not a gRPC-Web response: HTTP status 200, content type image/jpeg";
         check(200, &[("content-type", "image/jpeg")], b"", Err((Code::Unknown, jpeg)));
-        let grpc = "not a gRPC-Web answer: HTTP status 200, content type application/grpc";
+        let grpc = "not a gRPC-Web response: HTTP status 200, content type application/grpc";
         check(200, &[("content-type", "application/grpc")], b"", Err((Code::Unknown, grpc)));
-        let none = "not a gRPC-Web answer: HTTP status 503, content type none";
+        let none = "not a gRPC-Web response: HTTP status 503, content type none";
         check(503, &[], b"", Err((Code::Unavailable, none)));
         check(403, &[("grpc-status", "16")], b"", Err((Code::Unauthenticated, "")));
-        let json = "the server answered with the content type application/grpc-web+json, and not with proto";
+        let json = "the server sent the content type application/grpc-web+json, not proto";
         check(200, &[("content-type", "application/grpc-web+json")], b"", Err((Code::Internal, json)));
         let encoding =
             format!("grpc-encoding \"foo\" is not supported; accepted are {}", EncodingSet::ALL.value());
         check(200, &[WEB, ("grpc-encoding", "foo")], b"", Err((Code::Internal, &encoding)));
-        let compressed = "received a compressed message, in a stream that has no compression";
+        let compressed = "received a compressed message in a stream without compression";
         check(200, &[WEB, ("grpc-encoding", "identity")], b"\x01\0\0\0\0", Err((Code::Internal, compressed)));
         let text = "invalid base64 in the body: Invalid symbol 63, offset 0.";
         check(200, &[("content-type", "application/grpc-web-text")], b"????", Err((Code::Internal, text)));

@@ -52,7 +52,7 @@ impl Decoder {
     pub(crate) fn finish(&self) -> Result<(), Status> {
         match self.len {
             0 => Ok(()),
-            _ => Err(Status::new(Code::Internal, "the body ended inside a group of Base64")),
+            _ => Err(Status::new(Code::Internal, "the body ended inside a Base64 quantum")),
         }
     }
 }
@@ -93,7 +93,7 @@ mod tests {
             }
         }
         for text in ["Y", "YQ", "YWJjYQ="] {
-            let why = "the body ended inside a group of Base64".to_owned();
+            let why = "the body ended inside a Base64 quantum".to_owned();
             assert_eq!(failure(decode(text.as_bytes(), 3)), (Code::Internal, why), "{text}");
         }
     }

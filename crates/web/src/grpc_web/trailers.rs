@@ -31,7 +31,7 @@ pub(super) fn read(block: &[u8]) -> Result<HeaderMap, Status> {
         let colon = line.iter().position(|byte| *byte == b':').filter(|colon| *colon > 0);
         let Some(colon) = colon else {
             let line = String::from_utf8_lossy(line);
-            return Err(Status::new(Code::Internal, format!("malformed trailers: {line:?} is no field")));
+            return Err(Status::new(Code::Internal, format!("malformed trailers: invalid field {line:?}")));
         };
         if fields.len() == FIELDS_MAX {
             let why = format!("malformed trailers: more than {FIELDS_MAX} fields");
@@ -89,11 +89,11 @@ mod tests {
         check("Grpc-Status:0\nX-A:  b c \n", Ok("x-a: b c"));
         check("grpc-status: 0\r\nx-bin: YQ==,YWI\r\n\r\n", Ok("x-bin: YQ\nx-bin: YWI"));
         check("gRPC-Status: 9\r\ngrpc-Message: a%20b", Err((Code::FailedPrecondition, "a b")));
-        let missing = "the server ended the call without grpc-status (does a proxy keep trailers back?)";
+        let missing = "the server ended the call without grpc-status (a proxy may have dropped the trailers)";
         check("grpc-message: error\r\n", Err((Code::Unknown, missing)));
         check("", Err((Code::Unknown, missing)));
-        check("grpc-status", Err((Code::Internal, "malformed trailers: \"grpc-status\" is no field")));
-        check(": 0", Err((Code::Internal, "malformed trailers: \": 0\" is no field")));
+        check("grpc-status", Err((Code::Internal, "malformed trailers: invalid field \"grpc-status\"")));
+        check(": 0", Err((Code::Internal, "malformed trailers: invalid field \": 0\"")));
         let name = "malformed metadata name \"a b\": invalid HTTP header name";
         check("a b: 0\r\ngrpc-status: 0", Err((Code::Internal, name)));
         let many = "malformed trailers: more than 1000 fields";

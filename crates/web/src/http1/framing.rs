@@ -82,13 +82,13 @@ pub(super) enum MessagePart {
 pub(super) enum FramingError {
     #[error("a line does not end with CR and LF")]
     LineEnd,
-    #[error("a request says more than once how long its body is")]
+    #[error("conflicting or repeated body length headers")]
     TwoLengths,
     #[error("Content-Length is not a number")]
     ContentLength,
-    #[error("Transfer-Encoding is not `chunked` alone, or the request is not of HTTP/1.1")]
+    #[error("Transfer-Encoding is not just `chunked`, or the request is not HTTP/1.1")]
     TransferEncoding,
-    #[error("a chunk does not begin with its size")]
+    #[error("a chunk does not start with its size")]
     ChunkSize,
     #[error("a chunk is longer than its size")]
     ChunkEnd,

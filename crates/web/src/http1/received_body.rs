@@ -78,7 +78,7 @@ fn status_of(error: &hyper::Error, progress: &Progress) -> Status {
     if let Some(status) = io.and_then(io::Error::get_ref).and_then(|inner| inner.downcast_ref::<Status>()) {
         return status.clone();
     }
-    tracing::debug!(%error, cause = io.map(tracing::field::display), "a body of HTTP/1.1 is refused");
+    tracing::debug!(%error, cause = io.map(tracing::field::display), "rejected an HTTP/1.1 body");
     progress.close(CloseReason::BadBody);
     bad_body()
 }

@@ -12,7 +12,7 @@ use crate::body::Body;
 
 /// Returns a request read by hyper, or the response to one that violates RFC 9112. `number` is its index on the
 /// connection.
-#[expect(clippy::result_large_err, reason = "the answer is on its way: it is no error")]
+#[expect(clippy::result_large_err, reason = "the `Err` is a finished response")]
 pub(super) fn check(
     request: Request<Incoming>,
     number: u64,
@@ -41,12 +41,12 @@ type Refusal = (StatusCode, &'static str);
 
 fn check_target(method: &Method, uri: &Uri) -> Result<(), Refusal> {
     if *method == Method::CONNECT {
-        return Err((StatusCode::NOT_IMPLEMENTED, "there are no tunnels here"));
+        return Err((StatusCode::NOT_IMPLEMENTED, "CONNECT is not supported"));
     }
     let is_authority = uri.scheme().is_none() && uri.authority().is_some();
     // RFC 9112 §3.2.3 and §3.2.4.
     if is_authority || (uri.path() == "*" && *method != Method::OPTIONS) {
-        return Err((StatusCode::BAD_REQUEST, "the request's target has not the form that its method has"));
+        return Err((StatusCode::BAD_REQUEST, "invalid form of the request target for its method"));
     }
     Ok(())
 }
@@ -59,7 +59,7 @@ fn check_host(headers: &HeaderMap, version: Version) -> Result<(), Refusal> {
         (Some(host), None) => host.is_empty() || is_authority(host.as_bytes()),
         (Some(_), Some(_)) => false,
     };
-    if is_valid { Ok(()) } else { Err((StatusCode::BAD_REQUEST, "a request has one Host")) }
+    if is_valid { Ok(()) } else { Err((StatusCode::BAD_REQUEST, "expected exactly one valid Host header")) }
 }
 
 /// Returns whether `host` is an authority without user information.

@@ -23,7 +23,7 @@ pub(super) fn prepare(
     let (mut head, mut body) = response.into_parts();
     // Upgrades are not supported, and hyper itself sends 100.
     if head.status.is_informational() {
-        tracing::debug!(status = %head.status, "a service answers with a status that is none of an answer");
+        tracing::debug!(status = %head.status, "a service responded with an informational status");
         head.status = StatusCode::INTERNAL_SERVER_ERROR;
         head.headers.clear();
         body = Body::empty();

@@ -119,7 +119,7 @@ pub(crate) async fn serve_counted<IO, S, F>(
     })
     .await;
     if let Err(Some(error)) = &served {
-        tracing::debug!(%error, "a connection of HTTP/1.1 failed");
+        tracing::debug!(%error, "HTTP/1.1 connection failed");
     }
     let parts = connection.into_parts();
     let io_parts = parts.io.into_inner().into_parts();

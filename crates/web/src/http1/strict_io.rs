@@ -55,7 +55,7 @@ impl<IO> StrictIo<IO> {
         match self.framing.scan(bytes) {
             Ok(()) => self.progress.received(len, self.framing.position(), Instant::now()),
             Err(Rejection { why, in_body, valid_len }) => {
-                tracing::debug!(%why, "a request of HTTP/1.1 is refused");
+                tracing::debug!(%why, "rejected an HTTP/1.1 request");
                 into.set_filled(before + valid_len);
                 self.progress.close(if in_body { CloseReason::BadBody } else { CloseReason::BadHead });
             }

@@ -44,7 +44,7 @@ pub struct Web {
 
 /// Enabled protocols.
 #[derive(Clone, Copy, Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "switches that have nothing to do with each other")]
+#[expect(clippy::struct_excessive_bools, reason = "independent switches")]
 pub(super) struct Protocols {
     pub(super) connect: bool,
     /// Whether unary Connect calls must have the protocol version.
@@ -78,13 +78,13 @@ impl PageOptions {
 #[non_exhaustive]
 pub enum WebError {
     /// Invalid descriptors.
-    #[error("the descriptors can't be used: {0}")]
+    #[error("invalid descriptors: {0}")]
     Descriptors(#[from] SchemaError),
     /// Invalid or conflicting annotations.
     #[error(transparent)]
     Rules(#[from] RulesError),
     /// [`Cors`] with [`allows_credentials`](Cors::allows_credentials) for [all origins](crate::cors::Origins::Any).
-    #[error("pages of all origins can't be allowed to send credentials: name the origins (Cors::origins)")]
+    #[error("credentials cannot be allowed for all origins; list the origins with Cors::origins")]
     Credentials,
 }
 

@@ -57,8 +57,8 @@ impl Context {
 fn warn_undescribed(service: &str) {
     tracing::warn!(
         service,
-        "no JSON for this service, nor pages of it: the server does not have its descriptors; thalweg-build embeds \
-         them (embed_descriptors), and Web::descriptors takes those of others"
+        "no JSON and no pages for this service: the server lacks its descriptors; embed them with thalweg-build \
+         (embed_descriptors), or add them with Web::descriptors"
     );
 }
 

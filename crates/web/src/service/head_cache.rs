@@ -158,7 +158,7 @@ mod tests {
         let (cache, headers) = (HeadCache::default(), HeaderMap::new());
         let (method, uri, version) = (&Method::GET, &Uri::from_static("/"), Version::HTTP_11);
         let head = RawHead { method, uri, version, headers: &headers, connection: None };
-        let found = [None, Some(1), Some(2)].map(|read| cache.read(&head, |_| read));
-        assert_eq!(found, [None, Some(1), Some(1)]);
+        let actual = [None, Some(1), Some(2)].map(|read| cache.read(&head, |_| read));
+        assert_eq!(actual, [None, Some(1), Some(1)]);
     }
 }

@@ -188,8 +188,8 @@ impl Method {
     #[cold]
     fn undescribed(&self, codec: Codec) -> Status {
         let why = format!(
-            "{} takes messages of the codec proto alone: {} needs the descriptors of its service, which the server \
-             does not have; thalweg-build embeds them (embed_descriptors), and Web::descriptors takes those of others",
+            "{} accepts only the codec proto: {} needs the descriptors of its service, which the server lacks; embed \
+             them with thalweg-build (embed_descriptors), or add them with Web::descriptors",
             self.path,
             codec.name()
         );

@@ -77,12 +77,12 @@ impl Pages {
 
 /// 404 for an unknown path.
 pub(super) fn not_found(path: &str, headers: &HeaderMap) -> Response<Body> {
-    error(StatusCode::NOT_FOUND, Code::NotFound, &format!("there is nothing at {path}"), headers)
+    error(StatusCode::NOT_FOUND, Code::NotFound, &format!("nothing found at {path}"), headers)
 }
 
 /// 405 for a path that supports other HTTP methods.
 pub(super) fn method_not_allowed(headers: &HeaderMap, allow: HeaderValue) -> Response<Body> {
-    let why = format!("this path is for {}", String::from_utf8_lossy(allow.as_bytes()));
+    let why = format!("this path accepts only {}", String::from_utf8_lossy(allow.as_bytes()));
     let mut response = error(StatusCode::METHOD_NOT_ALLOWED, Code::Unimplemented, &why, headers);
     response.headers_mut().insert(ALLOW, allow);
     response
@@ -90,7 +90,7 @@ pub(super) fn method_not_allowed(headers: &HeaderMap, allow: HeaderValue) -> Res
 
 /// 415 for a path that accepts other content types.
 pub(super) fn unsupported_media_type(headers: &HeaderMap, accepted: &str) -> Response<Body> {
-    let why = format!("the content type of requests to this path is one of {accepted}");
+    let why = format!("unsupported content type; this path accepts {accepted}");
     let mut response = error(StatusCode::UNSUPPORTED_MEDIA_TYPE, Code::Unimplemented, &why, headers);
     if let Ok(accepted) = HeaderValue::try_from(accepted) {
         response.headers_mut().insert(ACCEPT_POST, accepted);

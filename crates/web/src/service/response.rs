@@ -13,7 +13,7 @@ use super::unary::{self, Unary, UnaryAdapter};
 use crate::body::Body;
 
 /// A pending response; errors are responses too. Dropping it cancels the call.
-#[must_use = "the call goes on where this is polled"]
+#[must_use = "the call only makes progress when polled"]
 pub struct ResponseFuture {
     state: ResponseState,
     /// Headers added to the response.

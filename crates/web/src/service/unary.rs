@@ -28,7 +28,7 @@ pub(super) trait UnaryAdapter: Send + Sync + 'static {
     ///
     /// # Errors
     /// The response to a malformed body.
-    #[expect(clippy::result_large_err, reason = "the answer is on its way: it is no error")]
+    #[expect(clippy::result_large_err, reason = "the `Err` is a finished response")]
     fn read(&self, body: Bytes) -> Result<Bytes, Response<Body>>;
 
     fn call(&self, request_head: &RequestHead, message: Bytes) -> LocalUnary;

@@ -9,10 +9,10 @@ use thiserror::Error;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum PercentError {
     /// A `%` without two hexadecimal digits.
-    #[error("a % without two hexadecimal digits behind it")]
+    #[error("expected two hexadecimal digits after %")]
     Digits,
     /// Decoded bytes that are not UTF-8.
-    #[error("what it stands for is not UTF-8")]
+    #[error("percent-decoded text is not UTF-8")]
     Utf8,
 }
 

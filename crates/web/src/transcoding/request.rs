@@ -124,10 +124,10 @@ impl Request<'_, '_> {
         let Some(path_field) = mask.message_type().and_then(|mask| mask.field_by_number(1)) else {
             return Ok(());
         };
-        let len = paths.iter().map(|path| nested::len_around(&[path_field], path.len())).sum();
-        nested::put_around(&[mask], len, wire, |wire| {
+        let len = paths.iter().map(|path| nested::nested_len(&[path_field], path.len())).sum();
+        nested::put_nested(&[mask], len, wire, |wire| {
             for path in &paths {
-                nested::put_around(&[path_field], path.len(), wire, |wire| {
+                nested::put_nested(&[path_field], path.len(), wire, |wire| {
                     wire.extend_from_slice(path.as_bytes());
                 });
             }
@@ -183,7 +183,7 @@ impl RequestBody<'_, '_> {
         wire: &mut Vec<u8>,
     ) -> Result<(), RequestError> {
         if http_body::is_http_body_field(field) {
-            nested::put_around(&[field], http_body::len(body), wire, |wire| http_body::put(body, wire));
+            nested::put_nested(&[field], http_body::len(body), wire, |wire| http_body::put(body, wire));
         } else if !is_blank {
             json::parse_field(field, &body.data, &self.options.parse, wire)?;
         }

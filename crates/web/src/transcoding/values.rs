@@ -38,16 +38,16 @@ pub enum ValuesError {
         size_max: usize,
     },
     /// An array without a comma between its elements.
-    #[error("expected `,` or `]` behind an element of the array, found {0:?}")]
+    #[error("expected `,` or `]` after an element of the array, found {0:?}")]
     MissingComma(char),
     /// An array with a comma, but no element before or after it.
     #[error("expected an element of the array, found {0:?}")]
     MissingElement(char),
     /// Data after the array.
-    #[error("expected nothing behind the array, found {0:?}")]
+    #[error("expected nothing after the array, found {0:?}")]
     TrailingData(char),
     /// A body that ends inside an array.
-    #[error("the array has no end")]
+    #[error("unterminated array")]
     Unfinished,
 }
 
@@ -345,12 +345,12 @@ mod tests {
         check(true, "[1,]", Err("expected an element of the array, found ']'"));
         check(true, "[1,,2]", Err("expected an element of the array, found ','"));
         check(true, "[}", Err("expected an element of the array, found '}'"));
-        check(true, "[1 2]", Err("expected `,` or `]` behind an element of the array, found '2'"));
-        check(true, "[1}", Err("expected `,` or `]` behind an element of the array, found '}'"));
-        check(true, "[1][2]", Err("expected nothing behind the array, found '['"));
-        check(true, "[", Err("the array has no end"));
-        check(true, "[1,", Err("the array has no end"));
-        check(true, "[{}", Err("the array has no end"));
+        check(true, "[1 2]", Err("expected `,` or `]` after an element of the array, found '2'"));
+        check(true, "[1}", Err("expected `,` or `]` after an element of the array, found '}'"));
+        check(true, "[1][2]", Err("expected nothing after the array, found '['"));
+        check(true, "[", Err("unterminated array"));
+        check(true, "[1,", Err("unterminated array"));
+        check(true, "[{}", Err("unterminated array"));
     }
 
     #[test]
@@ -389,10 +389,10 @@ mod tests {
             let takes_array = seeded.below(2) == 0;
             let mut cuts: Vec<usize> = (0..3).map(|_| seeded.below(body.len() + 1)).collect();
             cuts.sort_unstable();
-            let whole = read(&mut Values::new(100, takes_array), body.as_bytes(), &[]);
+            let uncut = read(&mut Values::new(100, takes_array), body.as_bytes(), &[]);
             let cut = read(&mut Values::new(100, takes_array), body.as_bytes(), &cuts);
             // On an error the values before it are not in the result.
-            assert_eq!(whole, cut, "{body} {cuts:?}");
+            assert_eq!(uncut, cut, "{body} {cuts:?}");
         }
     }
 }

@@ -118,12 +118,12 @@ async fn read_request(stream: &mut TcpStream) -> Option<String> {
         let text = String::from_utf8_lossy(&request).into_owned();
         if let Some((head, body)) = text.split_once("\r\n\r\n") {
             let len = head.lines().find_map(|line| line.strip_prefix("content-length: "));
-            let is_whole = match len {
+            let is_complete = match len {
                 Some(len) => body.len() >= len.parse().unwrap(),
                 None if head.contains("transfer-encoding: chunked") => body.ends_with("0\r\n\r\n"),
                 None => true,
             };
-            if is_whole {
+            if is_complete {
                 return Some(text);
             }
         }
@@ -234,7 +234,7 @@ async fn invalid_connect_unary_response_is_reported() {
         check_failure(unary(&server.connect(), &CallOptions::default()).await, code, part);
     }
     let page = |status: &str| http_response(status, "text/html", "", b"<h1>no</h1>");
-    let not_found = "not a Connect answer: HTTP status 404, content type text/html";
+    let not_found = "not a Connect response: HTTP status 404, content type text/html";
     check(page("404 Not Found"), Code::Unimplemented, not_found).await;
     check(page("502 Bad Gateway"), Code::Unavailable, "HTTP status 502").await;
     check(page("403 Forbidden"), Code::PermissionDenied, "HTTP status 403").await;
@@ -244,7 +244,7 @@ async fn invalid_connect_unary_response_is_reported() {
     let long = http_response("200 OK", "text/html", "", &vec![b'x'; 5 << 20]);
     check(long, Code::Unknown, "HTTP status 200, content type text/html").await;
     let other = http_response("200 OK", "application/json", "", b"{}");
-    check(other, Code::Internal, "answered with the content type application/json").await;
+    check(other, Code::Internal, "the server sent application/json").await;
     let packed = http_response("200 OK", "application/proto", "content-encoding: rot13\r\n", b"pong");
     check(packed, Code::Internal, "content-encoding \"rot13\" is not supported").await;
     let large = http_response("200 OK", "application/proto", "", &vec![b'x'; 5 << 20]);
@@ -253,13 +253,13 @@ async fn invalid_connect_unary_response_is_reported() {
         http_response("404 Not Found", "application/json", "", br#"{"code":"not_found","message":"no Ada"}"#);
     check(error, Code::NotFound, "no Ada").await;
     let cut = "HTTP/1.1 200 OK\r\ncontent-type: application/proto\r\ncontent-length: 9\r\n\r\npong";
-    check(cut, Code::Unavailable, "was lost").await;
+    check(cut, Code::Unavailable, " lost: ").await;
     let cut =
         "HTTP/1.1 200 OK\r\ncontent-type: application/proto\r\ntransfer-encoding: chunked\r\n\r\n9\r\npong";
-    check(cut, Code::Unavailable, "was lost").await;
-    check("HTTP/1.1 200 OK\r\ncontent-ty", Code::Unavailable, "before its answer").await;
-    check("", Code::Unavailable, "before its answer").await;
-    check("220 mail.example ready\r\n\r\n", Code::Internal, "by the rules of HTTP/1.1").await;
+    check(cut, Code::Unavailable, " lost: ").await;
+    check("HTTP/1.1 200 OK\r\ncontent-ty", Code::Unavailable, "before it responded").await;
+    check("", Code::Unavailable, "before it responded").await;
+    check("220 mail.example ready\r\n\r\n", Code::Internal, "invalid HTTP/1.1 response").await;
 }
 
 #[tokio::test]
@@ -289,7 +289,7 @@ async fn connect_streams_are_read() {
     let more = [both.clone(), end.clone(), envelope(0, b"c")].concat();
     check("", more, &["a", "b"], Err((Code::Internal, "bytes follow the end"))).await;
     let packed = envelope(1, b"a");
-    check("", packed.clone(), &[], Err((Code::Internal, "has no compression"))).await;
+    check("", packed.clone(), &[], Err((Code::Internal, "without compression"))).await;
     let field = "connect-content-encoding: rot13\r\n";
     check(field, packed, &[], Err((Code::Internal, "\"rot13\" is not supported"))).await;
 }
@@ -303,16 +303,16 @@ async fn invalid_connect_stream_is_reported() {
         check_failure(ended, code, part);
     }
     let page = http_response("404 Not Found", "text/html", "", b"<h1>no</h1>");
-    check(page, &[], Code::Unimplemented, "not a Connect answer: HTTP status 404").await;
+    check(page, &[], Code::Unimplemented, "not a Connect response: HTTP status 404").await;
     let unary = http_response("200 OK", "application/proto", "", b"pong");
-    check(unary, &[], Code::Unknown, "not a Connect answer").await;
+    check(unary, &[], Code::Unknown, "not a Connect response").await;
     let json = http_response("200 OK", "application/connect+json", "", b"");
-    check(json, &[], Code::Internal, "answered with the content type").await;
+    check(json, &[], Code::Internal, "expected the content type").await;
     // Cut by an intermediary, inside a message and between two.
     let head =
         "HTTP/1.1 200 OK\r\ncontent-type: application/connect+proto\r\ntransfer-encoding: chunked\r\n\r\n";
-    check(format!("{head}7\r\n\0\0\0\0\u{1}a\0\r\n"), &["a"], Code::Unavailable, "was lost").await;
-    check(format!("{head}6\r\n\0\0\0\0\u{1}a\r\n"), &["a"], Code::Unavailable, "was lost").await;
+    check(format!("{head}7\r\n\0\0\0\0\u{1}a\0\r\n"), &["a"], Code::Unavailable, " lost: ").await;
+    check(format!("{head}6\r\n\0\0\0\0\u{1}a\r\n"), &["a"], Code::Unavailable, " lost: ").await;
 }
 
 #[tokio::test]
@@ -364,8 +364,12 @@ async fn grpc_web_responses_are_read() {
     let two = [message.clone(), message.clone(), trailers.clone()].concat();
     check(web("", &two), Code::Unimplemented, "more than one").await;
     check(web("grpc-encoding: rot13\r\n", &complete), Code::Internal, "rot13").await;
-    check(http_response("502 Bad Gateway", "text/html", "", b""), Code::Unavailable, "not a gRPC-Web answer")
-        .await;
+    check(
+        http_response("502 Bad Gateway", "text/html", "", b""),
+        Code::Unavailable,
+        "not a gRPC-Web response",
+    )
+    .await;
     let other = http_response("200 OK", "application/grpc-web+json", "", &complete);
     check(other, Code::Internal, "application/grpc-web+json").await;
 }
@@ -460,7 +464,7 @@ async fn sent_request_is_not_repeated() {
     let server = ScriptedServer::new(vec![vec![good(), Action::Respond(Vec::new())], vec![good()]]).await;
     let (client, options) = (server.connect(), CallOptions::default());
     unary(&client, &options).await.unwrap();
-    check_failure(unary(&client, &options).await, Code::Unavailable, "before its answer");
+    check_failure(unary(&client, &options).await, Code::Unavailable, "before it responded");
     assert_eq!((server.connections(), server.requests().len()), (1, 2));
     unary(&client, &options).await.unwrap();
 }
@@ -472,7 +476,7 @@ async fn refused_connection_is_unavailable() {
     drop(listener);
     let streams = ByteStreams::new(&target, &ChannelConfig::default()).unwrap();
     let client = Client::new(Protocol::Connect, Http1::new(streams, Http1Options::default()).unwrap());
-    let part = "is the server running?";
+    let part = "check that the server is running";
     check_failure(unary(&client, &CallOptions::default()).await, Code::Unavailable, part);
 }
 
@@ -500,8 +504,8 @@ async fn deadline_ends_calls() {
 async fn dropped_call_closes_its_connection() {
     let server = ScriptedServer::new(vec![vec![Action::Stall(Vec::new())]]).await;
     let (client, options) = (server.connect(), CallOptions::default());
-    let given_up = tokio::time::timeout(Duration::from_millis(200), unary(&client, &options)).await;
-    assert!(given_up.is_err());
+    let timed_out = tokio::time::timeout(Duration::from_millis(200), unary(&client, &options)).await;
+    assert!(timed_out.is_err());
     assert!(server.is_abandoned().await);
 
     let head =

@@ -86,9 +86,10 @@ const TRAILING: RequestForm =
     RequestForm::Path(&["/v1/repeat/{info.text=first/*}/{info.child.text=second/**}:trailing"]);
 
 /// The request as the body, and as parameters.
-const WHOLE: [RequestForm; 4] =
+const MESSAGE_FORMS: [RequestForm; 4] =
     [RequestForm::Body("POST"), RequestForm::Body("PUT"), RequestForm::Body("PATCH"), RequestForm::Query];
-const ALL: [RequestForm; 6] = [WHOLE[0], WHOLE[1], WHOLE[2], RequestForm::Query, SIMPLE, RequestForm::Info];
+const ALL: [RequestForm; 6] =
+    [MESSAGE_FORMS[0], MESSAGE_FORMS[1], MESSAGE_FORMS[2], RequestForm::Query, SIMPLE, RequestForm::Info];
 
 /// The suite's groups: calls, and the requests made by each of them.
 const SUITE: [(&[RequestForm], &[&str]); 4] = [
@@ -148,7 +149,7 @@ const SUITE: [(&[RequestForm], &[&str]); 4] = [
         ],
     ),
     (
-        &WHOLE,
+        &MESSAGE_FORMS,
         &[r#"{
             "name": "slashes, and what looks like another part of a path", "verify": true,
             "info": {
@@ -179,7 +180,7 @@ const SUITE: [(&[RequestForm], &[&str]); 4] = [
         ],
     ),
     (
-        &WHOLE,
+        &MESSAGE_FORMS,
         &[r#"{
             "name": "zeros", "verify": true,
             "info": {
@@ -371,9 +372,9 @@ fn expanded(template: &str, leaves: &mut Vec<(String, String)>) -> Option<String
             return None;
         }
         // Single segments have no slash; others keep their slashes.
-        let kept = if pattern == "*" { "" } else { "/" };
+        let unescaped = if pattern == "*" { "" } else { "/" };
         path += front;
-        path += &encoded(value, kept);
+        path += &encoded(value, unescaped);
         names.push(name);
         rest = tail;
     }
@@ -406,12 +407,12 @@ fn query(leaves: &[(String, String)]) -> String {
     query
 }
 
-/// Encodes all characters except letters, digits, `-_.~` and `kept`, as the specification requires of clients.
-fn encoded(text: &str, kept: &str) -> String {
+/// Encodes all characters except letters, digits, `-_.~` and `unescaped`, as the specification requires of clients.
+fn encoded(text: &str, unescaped: &str) -> String {
     let mut encoded = String::new();
     for byte in text.bytes() {
         let character = char::from(byte);
-        if byte.is_ascii_alphanumeric() || "-_.~".contains(character) || kept.contains(character) {
+        if byte.is_ascii_alphanumeric() || "-_.~".contains(character) || unescaped.contains(character) {
             encoded.push(character);
         } else {
             write!(encoded, "%{byte:02X}").unwrap();

@@ -79,7 +79,7 @@ async fn invalid_message_is_reported_with_position() {
         assert_eq!((response.status, response.text()), (400, expected));
     };
     let no_order = |why: &str| {
-        format!(r#"{{"code":"invalid_argument","message":"the request is no echo.Order: {why}"}}"#)
+        format!(r#"{{"code":"invalid_argument","message":"the request is not a valid echo.Order: {why}"}}"#)
     };
     check(
         "One",
@@ -100,7 +100,7 @@ async fn invalid_message_is_reported_with_position() {
     let response = post("One", JSON, Bytes::from_static(br#"{"text":"broken"}"#)).await;
     assert_eq!(response.status, 500);
     assert!(
-        response.text().contains("the answer, echo.Order, can't be written as json"),
+        response.text().contains("failed to write the response, echo.Order, as json"),
         "{}",
         response.text()
     );
@@ -193,7 +193,7 @@ async fn streams_of_messagepack() {
     check("Many", &[message("a", 2)], &[message("a", 2), message("a", 1)], "{}").await;
     check("Chat", &a_and_b, &a_and_b, "{}").await;
     // Errors remain JSON.
-    let why = "the request is no echo.Order: at byte 7: count: `a` is not a whole number";
+    let why = "the request is not a valid echo.Order: at byte 7: count: `a` is not a whole number";
     let end = format!(r#"{{"error":{{"code":"invalid_argument","message":"{why}"}}}}"#);
     let broken = b"\x81\xa5count\xa1a".to_vec();
     check("Chat", &[message("a", 1), broken], &[message("a", 1)], &end).await;
@@ -215,19 +215,20 @@ async fn stream_failure_is_in_the_end_envelope() {
     )
     .await;
     check("Chat", envelope(0, br#"{"text":"fail"}"#), &format!("2 {error}")).await;
-    let place = "line 1, column 10: text: expected a string, found a number";
-    let place = format!(
-        r#"{{"error":{{"code":"invalid_argument","message":"the request is no echo.Order: {place}"}}}}"#
+    let detail = "line 1, column 10: text: expected a string, found a number";
+    let detail = format!(
+        r#"{{"error":{{"code":"invalid_argument","message":"the request is not a valid echo.Order: {detail}"}}}}"#
     );
     let bad = [envelope(0, br#"{"text":"a"}"#), envelope(0, br#"{"text": 1}"#)].concat();
-    check("Chat", bad, &format!(r#"0 {{"text":"a"}} | 2 {place}"#)).await;
+    check("Chat", bad, &format!(r#"0 {{"text":"a"}} | 2 {detail}"#)).await;
     let cut = r#"{"error":{"code":"internal","message":"the stream ended inside a message, 3 bytes after its start"}}"#;
     check("Chat", vec![0, 0, 0], &format!("2 {cut}")).await;
     // An unprintable message ends the call and its handler.
     let response = post("Chat", STREAM, envelope(0, br#"{"text":"broken"}"#)).await;
     assert!(
-        envelopes(&response.body)
-            .starts_with(r#"2 {"error":{"code":"internal","message":"the answer, echo.Order"#)
+        envelopes(&response.body).starts_with(
+            r#"2 {"error":{"code":"internal","message":"failed to write the response, echo.Order"#
+        )
     );
 }
 

@@ -136,8 +136,8 @@ async fn execute(
         ("yield", _) => tokio::task::yield_now().await,
         ("size", size) => message = order(&"x".repeat(size.parse().unwrap()), 0),
         ("timeout", _) => {
-            let left = head.timeout.map(|left| left.as_millis() / 100 * 100);
-            message = order(&format!("{left:?}"), 0);
+            let remaining = head.timeout.map(|remaining| remaining.as_millis() / 100 * 100);
+            message = order(&format!("{remaining:?}"), 0);
         }
         ("broken", _) => message = b"\xff".to_vec(),
         ("metadata", _) => {
@@ -228,8 +228,8 @@ impl StreamingHandler for Streaming {
                     call.respond(Ok(MessageResponse { metadata, message, trailers: Some(trailers) }));
                 }
                 Ok(output) => {
-                    let left = folded.1;
-                    let many = Many { left, text: folded.0, _dropped: CountDrop(counters) };
+                    let remaining = folded.1;
+                    let many = Many { remaining, text: folded.0, _dropped: CountDrop(counters) };
                     call.respond_stream(&output.metadata, many, Some(output.trailers)).await;
                 }
             }
@@ -237,9 +237,9 @@ impl StreamingHandler for Streaming {
     }
 }
 
-/// `left` messages with the same text, numbered down to 1. A text that starts with `late` ends with a failure.
+/// `remaining` messages with the same text, numbered down to 1. A text that starts with `late` ends with a failure.
 struct Many {
-    left: usize,
+    remaining: usize,
     text: String,
     _dropped: CountDrop,
 }
@@ -248,14 +248,14 @@ impl Stream for Many {
     type Item = Result<Wire, Status>;
 
     fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        if self.text.starts_with("forever") && self.left == 1 {
+        if self.text.starts_with("forever") && self.remaining == 1 {
             return Poll::Pending;
         }
-        let Some(left) = self.left.checked_sub(1) else {
+        let Some(remaining) = self.remaining.checked_sub(1) else {
             return Poll::Ready(self.text.starts_with("late").then(|| Err(failure())));
         };
-        let wire = order(&self.text, self.left as u8);
-        self.left = left;
+        let wire = order(&self.text, self.remaining as u8);
+        self.remaining = remaining;
         Poll::Ready(Some(Ok(Wire(wire))))
     }
 }

@@ -105,9 +105,9 @@ async fn grpc_web_failure_is_in_the_body() {
         "128 grpc-status: 12\r\ngrpc-message: nothing is called /echo.Echo/Nothing\r\n",
     )
     .await;
-    let place = "128 grpc-status: 3\r\ngrpc-message: the request is no echo.Order: \
-                 line 1, column 2: echo.Order has no field `x`\r\n";
-    check("One", envelope(0, b"{\"x\":1}"), place).await;
+    let detail = "128 grpc-status: 3\r\ngrpc-message: the request is not a valid echo.Order: line 1, column 2: \
+                 echo.Order has no field `x`\r\n";
+    check("One", envelope(0, b"{\"x\":1}"), detail).await;
 }
 
 #[tokio::test]

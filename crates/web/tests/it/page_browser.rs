@@ -66,7 +66,7 @@ async fn check(name: &str, width: u32, is_dark: bool) {
     );
     assert_eq!(fact("Late ended"), "DEADLINE_EXCEEDED");
     assert_eq!(fact("LockBook ended"), "UNIMPLEMENTED");
-    let (lost, why) = (fact("LockBook error"), "there is nothing at /library.v1.Library/LockBook");
+    let (lost, why) = (fact("LockBook error"), "nothing found at /library.v1.Library/LockBook");
     assert!(lost.contains("HTTP 404: ") && lost.contains(why), "{lost}");
 
     // The stopped and the late call have ended at the server.

@@ -41,7 +41,7 @@ pub(crate) struct Site {
 struct State {
     schema: Schema,
     /// Number of first messages that were seen.
-    seen: watch::Sender<u32>,
+    shown_count: watch::Sender<u32>,
     /// Number of held calls that have ended.
     released: AtomicUsize,
 }
@@ -51,8 +51,11 @@ impl Site {
     pub(crate) async fn start(probe: &'static str) -> (Arc<Site>, u16, mpsc::UnboundedReceiver<String>) {
         let set = descriptors();
         let schema = Schema::from_descriptor_set(&set).unwrap();
-        let state =
-            Arc::new(State { schema, seen: watch::Sender::default(), released: AtomicUsize::default() });
+        let state = Arc::new(State {
+            schema,
+            shown_count: watch::Sender::default(),
+            released: AtomicUsize::default(),
+        });
         let web = Web::new().descriptors(set).docs(true).openapi(true);
         let (results, facts) = ScriptResults::new();
         let service = web.into_service(calls(&state)).unwrap();
@@ -85,11 +88,11 @@ impl Site {
 
     async fn respond(self: &Arc<Site>, request: Request<Body>, probe: &str) -> Response<Body> {
         match request.uri().path() {
-            "/held" => self.results.wait_until_done().await,
-            "/told" => {
+            "/hold" => self.results.wait_until_done().await,
+            "/report" => {
                 let fact = collect(Response::new(request.into_body())).await;
                 if fact.text().starts_with("WatchBooks seen") {
-                    self.state.seen.send_modify(|seen| *seen += 1);
+                    self.state.shown_count.send_modify(|shown_count| *shown_count += 1);
                 }
                 self.results.record(fact.text())
             }
@@ -173,7 +176,10 @@ impl UnaryHandler for GetBook {
     type Output = (Wire, HeaderMap);
 
     fn start(&self, head: &RequestHead, mut request: Envelope<'_>) -> Result<Self::Future, Status> {
-        assert!(head.timeout.is_some_and(|left| left.as_secs() == 59 || left == Duration::from_secs(60)));
+        assert!(
+            head.timeout
+                .is_some_and(|remaining| remaining.as_secs() == 59 || remaining == Duration::from_secs(60))
+        );
         let request = self.0.value("GetBookRequest", request.open()?.as_bytes());
         let value = |name: &str| head.metadata.get(name).and_then(|value| value.to_str().ok()).unwrap();
         let book = json!({
@@ -209,7 +215,7 @@ struct Streaming(&'static str, Arc<State>);
 
 impl StreamingHandler for Streaming {
     fn start(&self, head: &RequestHead, call: StreamingCall) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-        let (name, state, is_held) = (self.0, Arc::clone(&self.1), head.metadata.contains_key("x-hold"));
+        let (name, state, is_on_hold) = (self.0, Arc::clone(&self.1), head.metadata.contains_key("x-hold"));
         let input = match name {
             "WatchBooks" => "WatchBooksRequest",
             "ImportBooks" => "Book",
@@ -228,11 +234,11 @@ impl StreamingHandler for Streaming {
             }
             let (to, responses) = mpsc::channel(1);
             if name == "Ask" {
-                tokio::spawn(answer_questions(state, messages, to));
+                tokio::spawn(respond_to_questions(state, messages, to));
                 call.respond_stream(&none, ResponseStream(responses), None).await;
             } else {
-                assert!(is_held || messages == [json!({ "limit": 2 })], "{messages:?}");
-                tokio::spawn(watch_books(state, is_held, to));
+                assert!(is_on_hold || messages == [json!({ "limit": 2 })], "{messages:?}");
+                tokio::spawn(watch_books(state, is_on_hold, to));
                 call.respond_stream(&none, ResponseStream(responses), Some(cost("3"))).await;
             }
         })
@@ -240,7 +246,7 @@ impl StreamingHandler for Streaming {
 }
 
 /// Echoes each question, then fails.
-async fn answer_questions(state: Arc<State>, questions: Vec<Value>, to: mpsc::Sender<Sent>) {
+async fn respond_to_questions(state: Arc<State>, questions: Vec<Value>, to: mpsc::Sender<Sent>) {
     for question in questions {
         let _ = to.send(Ok(state.wire("Answer", &question))).await;
     }
@@ -254,17 +260,17 @@ async fn answer_questions(state: Arc<State>, questions: Vec<Value>, to: mpsc::Se
 }
 
 /// Sends the second event once the first was seen; a held call never gets it.
-async fn watch_books(state: Arc<State>, is_held: bool, to: mpsc::Sender<Sent>) {
-    let mut seen = state.seen.subscribe();
+async fn watch_books(state: Arc<State>, is_on_hold: bool, to: mpsc::Sender<Sent>) {
+    let mut shown_count = state.shown_count.subscribe();
     let event = |title: &str| Ok(state.wire("BookEvent", &json!({ "book": { "title": title } })));
     let _ = to.send(event("One")).await;
-    if is_held {
+    if is_on_hold {
         to.closed().await;
         state.released.fetch_add(1, Ordering::SeqCst);
         return;
     }
     tokio::select! {
-        seen = seen.changed() => seen.unwrap(),
+        shown_count = shown_count.changed() => shown_count.unwrap(),
         () = to.closed() => return,
     }
     let _ = to.send(event("Two")).await;

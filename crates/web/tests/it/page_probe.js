@@ -1,13 +1,13 @@
 // Goes through the page as a person does, and tells the test what it sees.
 (async () => {
-  // Until the test has been told everything the page has not loaded, and the browser stays.
-  new Image().src = "/held";
+  // The page finishes loading once the test has received all reports; until then the browser stays.
+  new Image().src = "/hold";
   const $ = (selector) => document.querySelector(selector);
   const $$ = (selector) => [...document.querySelectorAll(selector)];
-  const tell = (name, value) => fetch("/told", { method: "POST", body: `${name}: ${value}` });
-  addEventListener("error", ({ message }) => tell("fault", message));
-  addEventListener("unhandledrejection", ({ reason }) => tell("fault", reason));
-  addEventListener("securitypolicyviolation", (event) => tell("fault", `policy: ${event.violatedDirective}`));
+  const report = (name, value) => fetch("/report", { method: "POST", body: `${name}: ${value}` });
+  addEventListener("error", ({ message }) => report("fault", message));
+  addEventListener("unhandledrejection", ({ reason }) => report("fault", reason));
+  addEventListener("securitypolicyviolation", (event) => report("fault", `policy: ${event.violatedDirective}`));
 
   const until = async (what, found) => {
     for (let turn = 0; turn < 600; turn += 1) {
@@ -15,7 +15,7 @@
       if (value) return value;
       await new Promise((done) => setTimeout(done, 20));
     }
-    throw new Error(`it never came to ${what}`);
+    throw new Error(`timed out waiting for ${what}`);
   };
   const type = (field, text) => {
     field.value = text;
@@ -25,7 +25,7 @@
   const open = async (method) => {
     location.hash = `#/library.v1.Library/${method}`;
     await until(method, () => $("h1")?.textContent === method);
-    await tell(`${method} sticks out`, sticksOut());
+    await report(`${method} sticks out`, sticksOut());
   };
   const ended = () => until("an end", () => ["ok", "failed"].includes($(".answer").dataset.state));
   const call = async (name, { messages, metadata = "", deadline = "" }) => {
@@ -40,48 +40,48 @@
   };
   const shown = async (name) => {
     await ended();
-    await tell(`${name} ended`, $(".state b").textContent);
-    await tell(`${name} messages`, $$(".came pre").map((pre) => JSON.stringify(JSON.parse(pre.textContent))).join(" "));
-    await tell(`${name} error`, $(".error").hidden ? "" : $(".error").textContent);
+    await report(`${name} ended`, $(".state b").textContent);
+    await report(`${name} messages`, $$(".came pre").map((pre) => JSON.stringify(JSON.parse(pre.textContent))).join(" "));
+    await report(`${name} error`, $(".error").hidden ? "" : $(".error").textContent);
     const extra = $$(".extra details").map((part) => part.textContent).find((text) => text.startsWith("Trailers"));
-    await tell(`${name} trailers`, extra ?? "");
-    await tell(`${name} sticks out then`, sticksOut());
+    await report(`${name} trailers`, extra ?? "");
+    await report(`${name} sticks out then`, sticksOut());
   };
   const commands = async (name) => {
     for (const button of $$(".choices button")) {
       button.click();
-      await tell(`${name} ${button.textContent}`, $(".command").textContent);
+      await report(`${name} ${button.textContent}`, $(".command").textContent);
     }
   };
 
   await until("readiness", () => document.documentElement.dataset.ready);
-  await tell("width", innerWidth);
-  await tell("dark", matchMedia("(prefers-color-scheme: dark)").matches);
-  await tell("front sticks out", sticksOut());
-  await tell("front", $$(".methods a .name").map((name) => name.textContent).join(" "));
+  await report("width", innerWidth);
+  await report("dark", matchMedia("(prefers-color-scheme: dark)").matches);
+  await report("front sticks out", sticksOut());
+  await report("front", $$(".methods a .name").map((name) => name.textContent).join(" "));
 
   // The list at the side, by keys.
   dispatchEvent(new KeyboardEvent("keydown", { key: "/" }));
-  await tell("focus", document.activeElement.id);
+  await report("focus", document.activeElement.id);
   type($("#filter"), "lib watch");
-  await tell("found", $$("#list li:not([hidden]) a").map((link) => link.textContent).join(" "));
+  await report("found", $$("#list li:not([hidden]) a").map((link) => link.textContent).join(" "));
   $("#filter").dispatchEvent(new KeyboardEvent("keydown", { key: "Enter" }));
   await until("WatchBooks", () => $("h1")?.textContent === "WatchBooks");
-  await tell("menu", document.documentElement.classList.contains("menu-open"));
+  await report("menu", document.documentElement.classList.contains("menu-open"));
   const colour = getComputedStyle(document.body).backgroundColor;
   $("#theme").click();
-  await tell("theme changes", getComputedStyle(document.body).backgroundColor !== colour);
+  await report("theme changes", getComputedStyle(document.body).backgroundColor !== colour);
 
   await open("GetBook");
   await call("get", { messages: ['{ "name": "it\'s <b>" }'], metadata: "X-Who: me\nx-two: 2", deadline: "60000" });
   await shown("GetBook");
   await commands("GetBook");
-  await tell("elements from texts", $$("main img, main b b, main script").length);
+  await report("elements from texts", $$("main img, main b b, main script").length);
   type($(".messages textarea"), '{ "name": ');
-  await tell("no JSON", $(".fault").textContent.startsWith("No JSON"));
+  await report("no JSON", $(".fault").textContent.startsWith("No JSON"));
   type($("textarea.low"), "no colon");
   $(".primary").click();
-  await tell("no metadata", $(".problem").textContent);
+  await report("no metadata", $(".problem").textContent);
 
   await open("UpdateBook");
   await call("update", { messages: ["{}"] });
@@ -89,9 +89,9 @@
 
   await open("WatchBooks");
   await call("watch", { messages: ['{"limit":2}'] });
-  // The server sends the second when it has been told that the first is seen.
+  // The server sends the second when the first is reported as shown.
   await until("a first message", () => $$(".came li").length === 1);
-  await tell("WatchBooks seen", $(".answer").dataset.state);
+  await report("WatchBooks seen", $(".answer").dataset.state);
   await shown("WatchBooks");
 
   await open("ImportBooks");
@@ -114,6 +114,6 @@
   await open("LockBook");
   await call("lost", { messages: ["{}"] });
   await shown("LockBook");
-  await tell("openapi", await (await fetch("/openapi.json")).text());
-  await tell("done", "");
-})().catch((error) => fetch("/told", { method: "POST", body: `fault: ${error.stack}` }));
+  await report("openapi", await (await fetch("/openapi.json")).text());
+  await report("done", "");
+})().catch((error) => fetch("/report", { method: "POST", body: `fault: ${error.stack}` }));

@@ -75,21 +75,21 @@ async fn front_page_lists_services_protocols_and_pages() {
         send(&undescribed, request("GET /", Body::empty())).await.text().contains("  a.B\n    C (unary)\n")
     );
     check(&service, "HEAD /", b"", "200 ").await;
-    check(&service, "POST /", b"", "405 this path is for GET, HEAD").await;
+    check(&service, "POST /", b"", "405 this path accepts only GET, HEAD").await;
 }
 
 #[tokio::test]
 async fn unknown_path_gets_404() {
     let service = service_of(web());
-    check(&service, "GET /nothing", b"", "404 there is nothing at /nothing").await;
-    let json = r#"404 {"code":5,"details":[],"message":"there is nothing at /a.B/C"}"#;
+    check(&service, "GET /nothing", b"", "404 nothing found at /nothing").await;
+    let json = r#"404 {"code":5,"details":[],"message":"nothing found at /a.B/C"}"#;
     check(&service, "POST /a.B/C\ncontent-type: application/json", b"{}", json).await;
     // The service has descriptors, but no handlers.
     check(
         &service,
         "POST /echo.Absent/One\ncontent-type: application/proto",
         b"",
-        "404 there is nothing at /echo.Absent/One",
+        "404 nothing found at /echo.Absent/One",
     )
     .await;
 }
@@ -142,7 +142,7 @@ async fn fallback_gets_requests_that_are_not_calls() {
     )
     .await;
     check(&service, "POST /echo.Echo/One\ncontent-type: application/json", b"{}", "200 {}").await;
-    check(&service, "GET /echo.Echo/One", b"", "405 this path is for POST").await;
+    check(&service, "GET /echo.Echo/One", b"", "405 this path accepts only POST").await;
     let service = service_of(web().fallback(Pages).front_page(true));
     let response = send(&service, request("GET /", Body::empty())).await;
     assert!(response.text().starts_with("Services"));
@@ -161,7 +161,7 @@ async fn fallback_gets_other_methods_of_annotated_paths() {
     check(&with, &requested("GET"), b"", "204 ").await;
     check(&with, &requested("DELETE"), b"", "200 fallback: OPTIONS /a").await;
     let without = served(Web::new().cors(cors()));
-    check(&without, "DELETE /a", b"", "405 this path is for GET, HEAD").await;
+    check(&without, "DELETE /a", b"", "405 this path accepts only GET, HEAD").await;
     check(&without, &requested("DELETE"), b"", "204 ").await;
 }
 

@@ -146,13 +146,16 @@ fn map_entries_are_parameters() {
     check("GET /all?inner.labels[~!@%23$%25^%26*()[]]=v", r#"{"inner":{"labels":{"~!@#$%^&*()[]":"v"}}}"#);
     check("GET /all?counts[a]=x", "parameter `counts[a]`: `x` is not a number");
     check("GET /all?by_number[x]=1", "parameter `by_number[x]`: the key: `x` is not a number");
-    check("GET /all?counts[a=1", "parameter `counts[a`: a closing bracket was expected at the end");
-    check("GET /all?counts[a]b=1", "parameter `counts[a]b`: a closing bracket was expected at the end");
-    check("GET /all?counts=1", "parameter `counts`: it is a map: write the key in brackets behind the name");
-    check("GET /all?text[a]=1", "parameter `text[a]`: it is no map, and has no keys");
+    check("GET /all?counts[a=1", "parameter `counts[a`: expected a closing bracket at the end");
+    check("GET /all?counts[a]b=1", "parameter `counts[a]b`: expected a closing bracket at the end");
+    check(
+        "GET /all?counts=1",
+        "parameter `counts`: the field is a map; add the key in brackets after the name",
+    );
+    check("GET /all?text[a]=1", "parameter `text[a]`: the field is not a map and has no keys");
     check(
         "GET /all?by_name[a]=1",
-        "parameter `by_name[a]`: t.Inner is a message, which has fields and no value",
+        "parameter `by_name[a]`: t.Inner is a message and cannot be set from a single value",
     );
 }
 
@@ -176,13 +179,13 @@ fn well_known_types_use_their_json_form() {
     );
     check("GET /all?time.seconds=5", r#"{"time":"1970-01-01T00:00:05Z"}"#);
     check("GET /all?mask=", r#"{"mask":""}"#);
-    check("GET /all?time=now", "parameter `time`: `now` is no time such as 2024-02-29T12:00:00.5Z");
-    check("GET /all?lasts=13h0m0s", "parameter `lasts`: `13h0m0s` is no duration such as 1.5s");
-    check("GET /all?mask=a__b", "parameter `mask`: `a__b` is no path of fields");
+    check("GET /all?time=now", "parameter `time`: `now` is not a timestamp such as 2024-02-29T12:00:00.5Z");
+    check("GET /all?lasts=13h0m0s", "parameter `lasts`: `13h0m0s` is not a duration such as 1.5s");
+    check("GET /all?mask=a__b", "parameter `mask`: invalid field path `a__b`");
     check("GET /all?bool_box=yes", "parameter `bool_box`: `yes` is neither true nor false");
     check(
         "GET /all?empty=",
-        "parameter `empty`: google.protobuf.Empty is a message, which has fields and no value",
+        "parameter `empty`: google.protobuf.Empty is a message and cannot be set from a single value",
     );
 }
 
@@ -205,12 +208,15 @@ fn invalid_parameters_are_reported() {
     check("GET /all?inner.nothing=1", "parameter `inner.nothing`: t.Inner has no field `nothing`");
     check("GET /all?inner..text=1", "parameter `inner..text`: t.Inner has no field ``");
     check("GET /all?=1", "parameter ``: t.All has no field ``");
-    check("GET /all?text.more=1", "parameter `text.more`: `text` is no message, and has no field");
+    check("GET /all?text.more=1", "parameter `text.more`: `text` is not a message and has no fields");
     check(
         "GET /all?inners.text=1",
-        "parameter `inners.text`: `inners` is repeated, and none of its messages can be named",
+        "parameter `inners.text`: `inners` is repeated, so its messages cannot be addressed",
     );
-    check("GET /all?inner=x", "parameter `inner`: t.Inner is a message, which has fields and no value");
+    check(
+        "GET /all?inner=x",
+        "parameter `inner`: t.Inner is a message and cannot be set from a single value",
+    );
     check("GET /all?int32=x", "parameter `int32`: `x` is not a number");
     check("GET /all?int32", "parameter `int32`: `` is not a number");
     check("GET /all?int32=1.5", "parameter `int32`: `1.5` is not a whole number");
@@ -220,10 +226,10 @@ fn invalid_parameters_are_reported() {
     check("GET /all?bool=1", "parameter `bool`: `1` is neither true nor false");
     check("GET /all?bytes=a", "parameter `bytes`: `a` is not base64");
     check("GET /all?colour=PINK", "parameter `colour`: t.Colour has no value `PINK`");
-    check("GET /all?text=a&text=b", "parameter `text`: it comes twice, and the field is not repeated");
+    check("GET /all?text=a&text=b", "parameter `text`: duplicate parameter of a field that is not repeated");
     check(
         "GET /all?inner.text=a&inner.text=b",
-        "parameter `inner.text`: it comes twice, and the field is not repeated",
+        "parameter `inner.text`: duplicate parameter of a field that is not repeated",
     );
     check("GET /all?first=a&second=1", "parameter `second`: another field of the oneof `one` is set");
     check("GET /all?third.text=a&first=1", "parameter `first`: another field of the oneof `one` is set");
@@ -232,9 +238,9 @@ fn invalid_parameters_are_reported() {
         "GET /all?inner.left=a&inner.deep.text=1",
         "parameter `inner.deep.text`: another field of the oneof `choice` is set",
     );
-    check("GET /all?text=%zz", "parameter `text`: a % without two hexadecimal digits behind it");
-    check("GET /all?%zz=a", "parameter `%zz`: a % without two hexadecimal digits behind it");
-    check("GET /all?text=%ff", "parameter `text`: what it stands for is not UTF-8");
+    check("GET /all?text=%zz", "parameter `text`: expected two hexadecimal digits after %");
+    check("GET /all?%zz=a", "parameter `%zz`: expected two hexadecimal digits after %");
+    check("GET /all?text=%ff", "parameter `text`: percent-decoded text is not UTF-8");
     let deep = format!("GET /all?{}text=a", "inner.".repeat(101));
     assert!(to_json(&all(), "GET", &deep[4..], "", &RequestOptions::default()).is_err());
     let deep = format!("GET /all?{}text=a", "inner.".repeat(99));
@@ -254,7 +260,11 @@ fn named_parameters_may_be_ignored() {
     let options = RequestOptions { ignored_parameters, parameters_max: 4, ..RequestOptions::default() };
     check_with(&options, "GET /all?texts=a&utm_source=b&utm%5Fsource=%ff&text=c", r#"{"texts":["a"]}"#);
     check_with(&options, "GET /all?utm_medium=b", "parameter `utm_medium`: t.All has no field `utm_medium`");
-    check_with(&options, "GET /all?text.a=b", "parameter `text.a`: `text` is no message, and has no field");
+    check_with(
+        &options,
+        "GET /all?text.a=b",
+        "parameter `text.a`: `text` is not a message and has no fields",
+    );
     check_with(&options, "GET /all?text&text&text&text&text", "more than 4 parameters");
 }
 
@@ -284,10 +294,7 @@ fn variables_of_paths() {
     check("GET /path/PINK/true/1/YQ/a", "path: colour: t.Colour has no value `PINK`");
     check("GET /path/2/no/1/YQ/a", "path: bool: `no` is neither true nor false");
     check("GET /path/2/true/one/YQ/a", "path: double: `one` is not a number");
-    check(
-        "GET /path/2/true/1/YQ/a/%zz",
-        "path: inner.inner.text: a % without two hexadecimal digits behind it",
-    );
+    check("GET /path/2/true/1/YQ/a/%zz", "path: inner.inner.text: expected two hexadecimal digits after %");
     // The query has the fields that the path leaves.
     check(
         "GET /path/2/true/1/YQ/a?inner.inner.left=x&inner.text=y",
@@ -321,7 +328,7 @@ fn body_is_the_message_or_a_field() {
     );
     check("POST /all", "{}");
     check("POST /all   ", "{}");
-    check("POST /all?text=a {}", "parameter `text`: all fields are in the body, or in the path");
+    check("POST /all?text=a {}", "parameter `text`: all fields are in the body or the path");
     check("POST /inner/5 {\"text\": \"a\"}", r#"{"int32":5,"inner":{"text":"a"}}"#);
     check("POST /inner/5", r#"{"int32":5}"#);
     check("POST /inner/5 null", r#"{"int32":5}"#);
@@ -333,7 +340,7 @@ fn body_is_the_message_or_a_field() {
     check("PUT /time \"1970-01-01T00:00:05Z\"", r#"{"time":"1970-01-01T00:00:05Z"}"#);
     check("GET /all {}", "{}");
     check("GET /all  ", "{}");
-    check("GET /all {\"text\":1}", "this method takes no body");
+    check("GET /all {\"text\":1}", "this method accepts no body");
 }
 
 #[test]
@@ -365,12 +372,12 @@ fn invalid_json_is_reported_with_line_column_and_path() {
     check("POST /all {} {}", "body: line 1, column 4: expected the end of the text, found '{'");
     check("POST /all {\"nothing\": 1}", "body: line 1, column 2: t.All has no field `nothing`");
     // The error is at its start, since its end could be anywhere.
-    check("PUT /text \"a", "body: line 1, column 1: text: the string has no end");
+    check("PUT /text \"a", "body: line 1, column 1: text: unterminated string");
     check(
         "POST /all {\n \"text\": \"a, \"int32\": 1}",
         "body: line 2, column 15: expected `,` or `}`, found 'i'",
     );
-    check("POST /all {\"text\":\n  \"a}", "body: line 2, column 3: text: the string has no end");
+    check("POST /all {\"text\":\n  \"a}", "body: line 2, column 3: text: unterminated string");
     check(
         "PATCH /inner/a {\"inner\": {\"x\": 1}}",
         "body: line 1, column 12: inner.inner: t.Inner has no field `x`",
@@ -569,7 +576,7 @@ fn groups_and_required_fields_of_proto2() {
         assert_eq!(json.unwrap_or_else(|error| error.to_string()), expected);
     };
     check(r#"{"name":"a","part":{"text":"b"}}"#, r#"{"name":"a","part":{"text":"b"}}"#);
-    check("{}", "body: line 1, column 3: the required field `name` is missing");
+    check("{}", "body: line 1, column 3: missing required field `name`");
 }
 
 /// The mask of a recursive body repeats the names of all messages around each field. Without a limit it would be

@@ -234,8 +234,8 @@ fn multi_segment_variable_keeps_encoded_slashes() {
                 "/s/%21%23%24%26%27%28%29%2A%2B%2C%2F%3A%3B%3D%3F%40%5B%5D/%21%23%2F%3A%3D%3F/c",
                 "/s/{x=*}/{y=**}/c x=!#$&'()*+,/:;=?@[] y=!#%2F:=?",
             ),
-            ("/a/%zz/c", "/a/{x}/c x=<a % without two hexadecimal digits behind it>"),
-            ("/r/%ff/c", "/r/{x=**}/c x=<what it stands for is not UTF-8>"),
+            ("/a/%zz/c", "/a/{x}/c x=<expected two hexadecimal digits after %>"),
+            ("/r/%ff/c", "/r/{x=**}/c x=<percent-decoded text is not UTF-8>"),
         ],
     );
 }

@@ -95,8 +95,8 @@ async fn invalid_requests_are_reported() {
     .await;
     check("GET /v1/one/n?count=x", "", "parameter `count`: `x` is not a number").await;
     check("GET /v1/one/n?nothing=x", "", "parameter `nothing`: library.Order has no field `nothing`").await;
-    check("GET /v1/one/%ff", "", "path: name: what it stands for is not UTF-8").await;
-    check("GET /v1/one/n", "{\"count\":1}", "this method takes no body").await;
+    check("GET /v1/one/%ff", "", "path: name: percent-decoded text is not UTF-8").await;
+    check("GET /v1/one/n", "{\"count\":1}", "this method accepts no body").await;
     check(
         "GET /v1/one/n\nx-a-bin: ?",
         "",
@@ -125,7 +125,7 @@ async fn failure_is_a_status_in_json() {
     check("GET /v1/one/n?text=fail\naccept: text/html", "", &expected).await;
     let unknown = r#"{"code":12,"message":"nothing is called so","details":[]}"#;
     check("GET /v1/absent", "", &format!("501\n{unknown}")).await;
-    let broken = "the answer can't be written as JSON: ";
+    let broken = "failed to write the response as JSON: ";
     let (response, body) = Library::new().exchange(request("GET /v1/one/n?text=broken", "")).await;
     assert_eq!(response.status(), 500);
     assert!(body.starts_with(&format!(r#"{{"code":13,"message":"{broken}"#)), "{body}");
@@ -134,13 +134,13 @@ async fn failure_is_a_status_in_json() {
 #[tokio::test]
 async fn unknown_paths_and_methods_are_rejected() {
     let (response, body) = Library::new().exchange(request("GET /v1/nothing", "")).await;
-    assert_eq!((response.status().as_u16(), &*body), (404, "there is nothing at /v1/nothing\n"));
-    let allow = "405\nallow: PUT, GET, HEAD\nthis path is for PUT, GET, HEAD\n";
+    assert_eq!((response.status().as_u16(), &*body), (404, "nothing found at /v1/nothing\n"));
+    let allow = "405\nallow: PUT, GET, HEAD\nthis path accepts only PUT, GET, HEAD\n";
     let (response, _) = Library::new().exchange(request("DELETE /v1/one/n", "")).await;
     let mut allowed: Vec<&str> = response.headers()["allow"].to_str().unwrap().split(", ").collect();
     allowed.sort_unstable();
     assert_eq!((response.status().as_u16(), allowed), (405, vec!["GET", "HEAD", "PUT"]), "{allow}");
-    check("DELETE /v1/one", "", "405\nallow: POST\nthis path is for POST\n").await;
+    check("DELETE /v1/one", "", "405\nallow: POST\nthis path accepts only POST\n").await;
 }
 
 #[tokio::test]
@@ -278,18 +278,19 @@ fn compressed(text: &str) -> Body {
 #[tokio::test]
 async fn requests_may_be_compressed() {
     let library = Library::new();
-    let ask = |head: &str, body| library.response_text(request_with(head, body), &["accept-encoding"]);
+    let response_text =
+        |head: &str, body| library.response_text(request_with(head, body), &["accept-encoding"]);
     let json = r#"{"text":"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"}"#;
-    let text = ask("POST /v1/one\ncontent-encoding: gzip", compressed(json)).await;
+    let text = response_text("POST /v1/one\ncontent-encoding: gzip", compressed(json)).await;
     assert_eq!(text, format!("200\n{json}"));
-    let text = ask("POST /v1/one\ncontent-encoding: identity", Body::full("{}")).await;
+    let text = response_text("POST /v1/one\ncontent-encoding: identity", Body::full("{}")).await;
     assert_eq!(text, "200\n{}");
-    let text = ask("POST /v1/one\ncontent-encoding: rot13", Body::full("{}")).await;
+    let text = response_text("POST /v1/one\ncontent-encoding: rot13", Body::full("{}")).await;
     assert!(text.starts_with("415\naccept-encoding: identity, gzip, deflate"), "{text}");
-    let text = ask("POST /v1/one\ncontent-encoding: gzip", Body::full("{}")).await;
+    let text = response_text("POST /v1/one\ncontent-encoding: gzip", Body::full("{}")).await;
     assert!(text.starts_with("400\n{\"code\":3,"), "{text}");
     // Without a body nothing is compressed.
-    let text = ask("GET /v1/one/n\ncontent-encoding: br", Body::empty()).await;
+    let text = response_text("GET /v1/one/n\ncontent-encoding: br", Body::empty()).await;
     assert_eq!(text, "200\n{\"name\":\"n\"}");
     let mut options = ServiceOptions::default();
     options.accept_compressed = thalweg_engine::EncodingSet::IDENTITY;
@@ -355,7 +356,7 @@ async fn limits_are_set_per_method() {
     let library = Library::with(Web::new(), &options);
     let too_large = |size: usize| {
         let why = format!(
-            "received message larger than max ({size} vs. 30): the receiver's max_decoding_message_size"
+            "received message larger than max ({size} vs. 30): see the receiver's max_decoding_message_size"
         );
         format!("413\n{{\"code\":8,\"message\":\"{why}\",\"details\":[]}}")
     };
@@ -371,7 +372,7 @@ async fn limits_are_set_per_method() {
     // A message may be larger than its JSON; parsing stops at the fourth of five numbers.
     let why = "body: line 1, column 20: numbers: the message is longer than 30 bytes";
     let expected = format!(
-        "413\n{{\"code\":8,\"message\":\"{why}: the receiver's max_decoding_message_size\",\"details\":[]}}"
+        "413\n{{\"code\":8,\"message\":\"{why}: see the receiver's max_decoding_message_size\",\"details\":[]}}"
     );
     check("POST /v1/one", r#"{"numbers":[1,2,3,4,5]}"#.to_owned(), expected).await;
     // The call fails once that much has arrived.
@@ -384,7 +385,7 @@ async fn limits_are_set_per_method() {
     // The message fits, but its JSON is too long.
     let (response, body) = library.exchange(request("GET /v1/one/n?text=long%2035", "")).await;
     assert_eq!(response.status(), 429, "{body}");
-    assert!(body.contains("the answer can't be written as JSON"), "{body}");
+    assert!(body.contains("failed to write the response as JSON"), "{body}");
 }
 
 #[tokio::test]

@@ -95,7 +95,7 @@ async fn failure_before_first_message_has_http_status() {
     let http_request = request("GET /v1/many/n?text=broken", "");
     let text = Library::new().response_text(http_request, &[]).await;
     assert!(
-        text.starts_with("500\n{\"code\":13,\"message\":\"the answer can't be written as JSON: "),
+        text.starts_with("500\n{\"code\":13,\"message\":\"failed to write the response as JSON: "),
         "{text}"
     );
 }
@@ -111,7 +111,7 @@ async fn failure_after_first_message_ends_the_body() {
     check("GET /v1/many/n?count=1&text=late\naccept: application/json", "", 200, ARRAY, &array).await;
     let (_, text) = Library::new().exchange(request("GET /v1/many/n?count=1&text=broken", "")).await;
     let expected =
-        format!("{one}\n{{\"error\":{{\"code\":13,\"message\":\"the answer can't be written as JSON: ");
+        format!("{one}\n{{\"error\":{{\"code\":13,\"message\":\"failed to write the response as JSON: ");
     assert!(text.starts_with(&expected), "{text}");
 }
 
@@ -313,8 +313,8 @@ async fn request_stream_may_be_compressed() {
         let cut = compressed(encoding, lines);
         for body in [b"nonsense, nonsense".to_vec(), cut[..cut.len() - 1].to_vec()] {
             let (response, text) = library.exchange(request_with(&head, Body::full(body))).await;
-            let is_told = response.status() == 400 || text.contains("\"error\":{\"code\":3,");
-            assert!(is_told && text.contains("corrupt"), "{encoding:?}: {text}");
+            let is_reported = response.status() == 400 || text.contains("\"error\":{\"code\":3,");
+            assert!(is_reported && text.contains("corrupt"), "{encoding:?}: {text}");
         }
     }
     let text =
@@ -392,7 +392,7 @@ async fn invalid_stream_requests_are_reported() {
     let failed = |code: u8, why: &str| format!("{{\"code\":{code},\"message\":\"{why}\",\"details\":[]}}");
     let why = "message 2: body: line 1, column 2: library.Order has no field `nothing`";
     check("POST /v1/fold/n", "{}\n{\"nothing\":1}\n{}", 400, ARRAY, &failed(3, why)).await;
-    check("POST /v1/fold/n", "[{}", 400, ARRAY, &failed(3, "body: the array has no end")).await;
+    check("POST /v1/fold/n", "[{}", 400, ARRAY, &failed(3, "body: unterminated array")).await;
     let why = "message 1: body: line 1, column 1: expected an object, found an array";
     check("POST /v1/fold/n\ncontent-type: application/x-ndjson", "[{}]", 400, ARRAY, &failed(3, why)).await;
     check(
@@ -400,7 +400,7 @@ async fn invalid_stream_requests_are_reported() {
         "{}",
         400,
         ARRAY,
-        &failed(3, "message 1: path: name: what it stands for is not UTF-8"),
+        &failed(3, "message 1: path: name: percent-decoded text is not UTF-8"),
     )
     .await;
     let why = "content-type \\\"text/plain\\\" is not supported; accepted is application/json, application/x-ndjson";
@@ -414,7 +414,7 @@ async fn invalid_stream_requests_are_reported() {
     let library = Library::with(Web::new(), &options);
     let body = format!("{{}}{{\"text\":\"{}\"}}", "x".repeat(20));
     let text = library.response_text(request("POST /v1/fold/n", &body), &[]).await;
-    let why = "received message larger than max (31 vs. 20): the receiver's max_decoding_message_size";
+    let why = "received message larger than max (31 vs. 20): see the receiver's max_decoding_message_size";
     assert_eq!(text, format!("413\n{}", failed(8, why)));
     // A handler's own error replaces that of the request.
     check("POST /v1/fold/n", "{\"text\":\"fail\"} 1", 404, ARRAY, FAILURE).await;

@@ -55,7 +55,7 @@ fn plain_client_reads_and_prints_lines() {
         "/send missing\nbye\n",
         false,
         &["lobby 1 ada: hello", "lobby 2 ada: bye"],
-        "cannot read missing",
+        "failed to read missing",
     );
     check(
         &["--name", "ada"],

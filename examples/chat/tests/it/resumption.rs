@@ -111,7 +111,7 @@ fn file_is_sent_between_terminals() {
     fs::File::create(data.path().join("large.raw")).unwrap().set_len(50 * 1024 * 1024 + 1).unwrap();
     for (line, notice) in [
         ("/send large.raw", "a file may have 52428800 (50 MiB)"),
-        ("/send nothing.raw", "cannot read nothing.raw: No such file"),
+        ("/send nothing.raw", "failed to read nothing.raw: No such file"),
         ("/save 7", "the number of a message that carries a file"),
         ("/join nowhere", "there is no room \"nowhere\""),
         ("/create den", "there is a room den already"),

@@ -36,16 +36,16 @@ pub async fn bidi_stream(call: Call, client: &mut Client, worker: &Worker) -> Re
         worker: worker.clone(),
         pipeline: pipeline.clone(),
         sent: 0,
-        left: 0,
+        remaining: 0,
     };
-    let mut replies = client.streaming_call(requests).await?.into_inner();
+    let mut responses = client.streaming_call(requests).await?.into_inner();
 
     let mut received: u64 = 0;
     let mut timed = Timed::default();
     let ended = loop {
-        match replies.message().await {
-            Ok(Some(reply)) => {
-                if let Err(status) = check_size(&reply, call.size) {
+        match responses.message().await {
+            Ok(Some(response)) => {
+                if let Err(status) = check_size(&response, call.size) {
                     break Err(status);
                 }
                 if received.is_multiple_of(stride) {
@@ -182,23 +182,23 @@ struct Requests {
     pipeline: Arc<Pipeline>,
     sent: u64,
     /// Unsent messages of the current stride.
-    left: u64,
+    remaining: u64,
 }
 
 impl Requests {
     /// Starts a stride. Returns false when the run is over.
     fn next_stride(&mut self) -> bool {
         let now_ns = self.worker.run.now_ns();
-        let (left, stamp_ns) = match self.worker.run.start(now_ns, self.pipeline.stride) {
+        let (remaining, stamp_ns) = match self.worker.run.start(now_ns, self.pipeline.stride) {
             Start::Over => (0, 0),
             Start::WarmUp => (self.pipeline.stride, 0),
             Start::Counted(count) => (count, now_ns.max(1)),
         };
-        self.left = left;
-        if left > 0 {
+        self.remaining = remaining;
+        if remaining > 0 {
             self.pipeline.stamp(self.sent).store(stamp_ns, Relaxed);
         }
-        left > 0
+        remaining > 0
     }
 }
 
@@ -209,11 +209,11 @@ impl Stream for Requests {
         if self.pipeline.poll_room(self.sent, cx).is_pending() {
             return Poll::Pending;
         }
-        if self.left == 0 && !self.next_stride() {
+        if self.remaining == 0 && !self.next_stride() {
             self.pipeline.total.store(self.sent, Release);
             return Poll::Ready(None);
         }
-        self.left -= 1;
+        self.remaining -= 1;
         self.sent += 1;
         Poll::Ready(Some(self.request.clone()))
     }
@@ -224,13 +224,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_window_is_bounded_in_bytes_and_in_messages() {
+    fn window_is_bounded_in_bytes_and_messages() {
         let windows = [0, 1024, 64 << 10, 1 << 20, 4 << 20].map(window);
         assert_eq!(windows, [4096, 1024, 16, 2, 2]);
     }
 
     #[test]
-    fn a_full_window_waits_and_is_woken_by_replies() {
+    fn full_window_waits_and_is_woken_by_responses() {
         let pipeline = Pipeline::new(8, 1);
         let cx = Context::from_waker(Waker::noop());
         assert!(pipeline.poll_room(7, &cx).is_ready());

@@ -9,7 +9,9 @@ use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint};
 
 use super::Settings;
 use crate::proto::benchmark_service_client::BenchmarkServiceClient;
-use crate::told::{CONNECTION_WINDOW, FRAME_SIZE_MAX, MESSAGE_SIZE_MAX, STREAM_WINDOW, TCP_NODELAY};
+use crate::stack_settings::{
+    CONNECTION_WINDOW, FRAME_SIZE_MAX, MESSAGE_SIZE_MAX, STREAM_WINDOW, TCP_NODELAY,
+};
 
 pub type Client = BenchmarkServiceClient<Channel>;
 
@@ -28,7 +30,7 @@ pub async fn connect(settings: &Settings) -> Result<Vec<Client>, String> {
     };
     let connected = tokio::time::timeout(settings.timeout, connecting).await;
     let connected = connected.unwrap_or_else(|_| Err(format!("nothing came within {:?}", settings.timeout)));
-    connected.map_err(|error| format!("cannot connect to {}: {error}", settings.target))
+    connected.map_err(|error| format!("failed to connect to {}: {error}", settings.target))
 }
 
 async fn channel(settings: &Settings) -> Result<Channel, String> {

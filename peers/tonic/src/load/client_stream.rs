@@ -19,7 +19,7 @@ use crate::proto::SimpleRequest;
 pub async fn client_stream(call: Call, client: &mut Client, worker: &Worker) -> Result<(), Status> {
     let run = &worker.run;
     let recorder = Recorder::starting_at(run.measured_from());
-    let sent = Arc::new(Mutex::new(Sent { recorder, is_begun: false, is_complete: false }));
+    let sent = Arc::new(Mutex::new(Sent { recorder, has_started: false, is_complete: false }));
     let requests = Requests {
         request: request(call.size, 0),
         worker: worker.clone(),
@@ -28,18 +28,18 @@ pub async fn client_stream(call: Call, client: &mut Client, worker: &Worker) -> 
         start: Start::Over,
         started_ns: 0,
         count: 0,
-        left: 0,
+        remaining: 0,
     };
-    let answer = client.streaming_from_client(requests).await;
+    let outcome = client.streaming_from_client(requests).await;
     let ended_ns = run.now_ns();
     let sent = sent.lock().unwrap_or_else(PoisonError::into_inner);
-    let answer = match answer {
+    let outcome = match outcome {
         Ok(response) => check_size(response.get_ref(), 0),
         Err(status) => Err(status),
     };
-    let answer = answer.and_then(|()| if sent.is_complete { Ok(()) } else { Err(ended_early()) });
-    answer?;
-    if !sent.is_begun {
+    let outcome = outcome.and_then(|()| if sent.is_complete { Ok(()) } else { Err(ended_early()) });
+    outcome?;
+    if !sent.has_started {
         return Ok(());
     }
     let mut shard = run.shard(worker.index);
@@ -55,7 +55,7 @@ pub async fn client_stream(call: Call, client: &mut Client, worker: &Worker) -> 
 struct Sent {
     recorder: Recorder,
     /// The stream has sent a message. A stream without one, because the run was over first, does not count.
-    is_begun: bool,
+    has_started: bool,
     /// The stream has been half-closed.
     is_complete: bool,
 }
@@ -69,7 +69,7 @@ struct Requests {
     start: Start,
     started_ns: u64,
     count: u64,
-    left: u64,
+    remaining: u64,
 }
 
 impl Requests {
@@ -88,8 +88,8 @@ impl Requests {
             Start::WarmUp => self.stride,
             Start::Counted(count) => count,
         };
-        self.left = self.count;
-        sent.is_begun |= self.count > 0;
+        self.remaining = self.count;
+        sent.has_started |= self.count > 0;
         sent.is_complete = self.count == 0;
         !sent.is_complete
     }
@@ -99,10 +99,10 @@ impl Stream for Requests {
     type Item = SimpleRequest;
 
     fn poll_next(mut self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<Option<SimpleRequest>> {
-        if self.left == 0 && !self.next_stride() {
+        if self.remaining == 0 && !self.next_stride() {
             return Poll::Ready(None);
         }
-        self.left -= 1;
+        self.remaining -= 1;
         Poll::Ready(Some(self.request.clone()))
     }
 }

@@ -6,16 +6,16 @@ use std::io;
 
 /// Returns the number of this process's established TCP and Unix stream sockets; `None` if `/proc` is not readable.
 pub fn established() -> Option<u32> {
-    let own = own_sockets().ok()?;
-    let tcp = count(&fs::read_to_string("/proc/self/net/tcp").ok()?, &TCP, &own);
+    let inodes = socket_inodes().ok()?;
+    let tcp = count(&fs::read_to_string("/proc/self/net/tcp").ok()?, &TCP, &inodes);
     // A kernel without IPv6 has no such table.
-    let tcp6 = fs::read_to_string("/proc/self/net/tcp6").map_or(0, |table| count(&table, &TCP, &own));
-    let unix = count(&fs::read_to_string("/proc/self/net/unix").ok()?, &UNIX, &own);
+    let tcp6 = fs::read_to_string("/proc/self/net/tcp6").map_or(0, |table| count(&table, &TCP, &inodes));
+    let unix = count(&fs::read_to_string("/proc/self/net/unix").ok()?, &UNIX, &inodes);
     Some(tcp + tcp6 + unix)
 }
 
 /// Returns the inodes of this process's open sockets.
-fn own_sockets() -> io::Result<HashSet<u64>> {
+fn socket_inodes() -> io::Result<HashSet<u64>> {
     let mut inodes = HashSet::new();
     for entry in fs::read_dir("/proc/self/fd")? {
         // A descriptor may be closed between listing and reading it.
@@ -38,14 +38,14 @@ const TCP: Table = Table { conditions: &[(3, "01")], inode: 9 };
 /// SOCK_STREAM is 0001, SS_CONNECTED 03.
 const UNIX: Table = Table { conditions: &[(4, "0001"), (5, "03")], inode: 6 };
 
-fn count(text: &str, table: &Table, own: &HashSet<u64>) -> u32 {
-    let counts = |row: &str| {
-        let columns: Vec<&str> = row.split_ascii_whitespace().collect();
+fn count(text: &str, table: &Table, inodes: &HashSet<u64>) -> u32 {
+    let counts = |line: &str| {
+        let columns: Vec<&str> = line.split_ascii_whitespace().collect();
         let column = |index: usize| columns.get(index).copied().unwrap_or_default();
         table.conditions.iter().all(|&(index, value)| column(index) == value)
-            && column(table.inode).parse().is_ok_and(|inode| own.contains(&inode))
+            && column(table.inode).parse().is_ok_and(|inode| inodes.contains(&inode))
     };
-    text.lines().skip(1).filter(|row| counts(row)).count() as u32
+    text.lines().skip(1).filter(|line| counts(line)).count() as u32
 }
 
 #[cfg(test)]

@@ -171,8 +171,8 @@ impl Recorder {
     }
 
     fn spike(&mut self, spike: Spike) {
-        let place = self.spikes.partition_point(|other| other.took_ns >= spike.took_ns);
-        self.spikes.insert(place, spike);
+        let index = self.spikes.partition_point(|other| other.took_ns >= spike.took_ns);
+        self.spikes.insert(index, spike);
         self.spikes.truncate(SPIKES_MAX);
     }
 }
@@ -205,7 +205,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn merged_recorders_are_one_that_saw_all() {
+    fn merged_recorders_equal_one_recorder() {
         let started = Instant::now();
         let mut recorders = [(); 3].map(|()| Recorder::starting_at(started));
         for latency_ns in 1..=1000 {
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_one_way_have_a_pace_and_no_latency() {
+    fn one_way_messages_have_pace_but_no_latency() {
         let mut recorder = Recorder::starting_at(Instant::now());
         for (elapsed_ns, count) in [(320, 16), (0, 0), (5000, 16)] {
             recorder.record_pace(elapsed_ns, count);

@@ -64,7 +64,8 @@ pub struct CpuTime {
 
 #[derive(Serialize)]
 struct Connections {
-    asked: u32,
+    #[serde(rename = "asked")]
+    requested: u32,
     /// Number of connections seen by the kernel.
     established: Option<u32>,
 }
@@ -120,7 +121,7 @@ impl LoadResult {
             spikes: recorder.spikes,
             client_cpu,
             client_cpu_per_call: (messages > 0).then_some(CpuTime { user_ns, system_ns }),
-            connections: Connections { asked: settings.connections, established: None },
+            connections: Connections { requested: settings.connections, established: None },
             notes: Vec::new(),
         }
     }
@@ -132,14 +133,14 @@ impl LoadResult {
     /// Stores the number of connections that the kernel saw; `None` if unknown.
     pub fn count_connections(&mut self, established: Option<u32>) {
         self.connections.established = established;
-        let asked = self.connections.asked;
+        let requested = self.connections.requested;
         match established {
             None => {
                 self.note("the kernel could not be asked for the number of connections".to_owned(), false)
             }
-            Some(established) if established != asked => {
+            Some(established) if established != requested => {
                 self.note(
-                    format!("connections: {asked} requested, {established} in the kernel's tables"),
+                    format!("connections: {requested} requested, {established} in the kernel's tables"),
                     false,
                 );
             }
@@ -180,6 +181,6 @@ impl Sub for CpuTime {
 
 fn histogram(recorder: &Recorder) -> String {
     let mut bytes = Vec::new();
-    V2Serializer::new().serialize(&recorder.latencies, &mut bytes).expect("a Vec takes every write");
+    V2Serializer::new().serialize(&recorder.latencies, &mut bytes).expect("writing to a Vec does not fail");
     STANDARD.encode(bytes)
 }

@@ -65,7 +65,7 @@ impl Run {
             base,
             from_ns,
             over_ns,
-            until_ns: if settings.ends_with_answers() { u64::MAX } else { over_ns },
+            until_ns: if settings.ends_with_responses() { u64::MAX } else { over_ns },
             budget: settings.total.map(AtomicU64::new),
             call_ended_ns: AtomicU64::new(0),
             shards: (0..threads.max(1)).map(|_| shard()).collect(),
@@ -136,7 +136,7 @@ impl Run {
     }
 
     /// Counts a timed-out call, also after the measured time, but not in the warm-up.
-    pub fn give_up(&self, worker: usize, status: &Status) {
+    pub fn record_timeout(&self, worker: usize, status: &Status) {
         if self.now_ns() >= self.from_ns {
             self.count_failure(worker, status);
         }
@@ -186,8 +186,8 @@ impl Shard {
 
 /// Takes up to `wanted` from the budget.
 fn take(budget: &AtomicU64, wanted: u64) -> Start {
-    match budget.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(wanted.min(left))) {
-        Ok(left) if left > 0 => Start::Counted(wanted.min(left)),
+    match budget.fetch_update(Relaxed, Relaxed, |remaining| remaining.checked_sub(wanted.min(remaining))) {
+        Ok(remaining) if remaining > 0 => Start::Counted(wanted.min(remaining)),
         _ => Start::Over,
     }
 }
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_run_by_time_counts_what_ends_in_it() {
+    fn timed_run_counts_operations_that_end_in_it() {
         let run = run(CallType::Unary, Some(50), None);
         check(&run, 99, Start::Counted(16));
         check(&run, 149, Start::Counted(16));
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn of_client_streams_all_counts_until_the_last_answer() {
+    fn client_streams_count_until_last_response() {
         let run = run(CallType::ClientStream, Some(50), None);
         check(&run, 149, Start::Counted(16));
         check(&run, 150, Start::Over);
@@ -241,14 +241,14 @@ mod tests {
     }
 
     #[test]
-    fn of_a_run_by_number_counts_what_begins_after_the_warm_up() {
+    fn counted_run_counts_operations_after_warm_up() {
         let run = run(CallType::Unary, None, Some(20));
         assert!(!run.counts(Start::WarmUp, 120) && run.counts(Start::Counted(16), 1 << 40));
         assert_eq!(run.merged().drain, Duration::ZERO);
     }
 
     #[test]
-    fn a_total_is_given_out_exactly_and_not_in_the_warm_up() {
+    fn total_is_spent_exactly_and_not_in_warm_up() {
         let run = run(CallType::Unary, None, Some(20));
         check(&run, 50, Start::WarmUp);
         check(&run, 100, Start::Counted(16));

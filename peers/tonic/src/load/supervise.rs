@@ -15,13 +15,13 @@ use super::worker::{Call, Progress, Worker, repeat};
 use super::{Settings, unanswered};
 
 /// Maximum interval between checks of the workers.
-const LOOK_EVERY_MAX: Duration = Duration::from_millis(250);
+const CHECK_INTERVAL_MAX: Duration = Duration::from_millis(250);
 /// A client that used a larger share of its CPUs was itself the bottleneck.
 const BUSY_SHARE_MAX: f64 = 0.95;
 
 /// Warms up and measures, in one run or in two.
 pub async fn supervise(settings: &Settings, call: Call, clients: &[Client]) -> LoadResult {
-    if !settings.ends_with_answers() || settings.warmup_ns == 0 {
+    if !settings.ends_with_responses() || settings.warmup_ns == 0 {
         return drive(settings, call, clients).await;
     }
     let measured = Settings { warmup_ns: 0, ..settings.clone() };
@@ -47,7 +47,7 @@ async fn drive(settings: &Settings, call: Call, clients: &[Client]) -> LoadResul
         run: run.clone(),
         patience: settings.timeout,
         tasks: JoinSet::new(),
-        places: HashMap::new(),
+        worker_tasks: HashMap::new(),
     };
     for index in 0..settings.in_flight as usize {
         crew.start(index);
@@ -56,16 +56,16 @@ async fn drive(settings: &Settings, call: Call, clients: &[Client]) -> LoadResul
     let mut warm_up = std::pin::pin!(tokio::time::sleep_until(run.measured_from().into()));
     let until = run.measured_until();
     let mut window = std::pin::pin!(tokio::time::sleep_until(until.unwrap_or_else(Instant::now).into()));
-    let mut look =
-        tokio::time::interval((settings.timeout / 4).clamp(Duration::from_millis(1), LOOK_EVERY_MAX));
-    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut check_timer =
+        tokio::time::interval((settings.timeout / 4).clamp(Duration::from_millis(1), CHECK_INTERVAL_MAX));
+    check_timer.set_missed_tick_behavior(MissedTickBehavior::Delay);
     while !crew.tasks.is_empty() {
         tokio::select! {
             biased;
             () = &mut warm_up, if measuring.cpu_before.is_none() => measuring.begin(),
             () = &mut window, if until.is_some() && measuring.cpu.is_none() => measuring.end(),
-            () = crew.next_gone() => {}
-            _ = look.tick() => crew.send_away_the_stuck(),
+            () = crew.next_ended() => {}
+            _ = check_timer.tick() => crew.abort_stuck_workers(),
         }
     }
 
@@ -96,7 +96,7 @@ struct Measuring {
 
 impl Measuring {
     fn begin(&mut self) {
-        self.say("measuring");
+        self.print("measuring");
         self.cpu_before = Some(CpuTime::of_this_process());
     }
 
@@ -105,7 +105,7 @@ impl Measuring {
             self.begin();
         }
         let cpu = CpuTime::of_this_process();
-        self.say("measured");
+        self.print("measured");
         self.cpu = Some(cpu - self.cpu_before.unwrap_or(cpu));
     }
 
@@ -117,7 +117,7 @@ impl Measuring {
         self.cpu.unwrap_or_default()
     }
 
-    fn say(&self, word: &str) {
+    fn print(&self, word: &str) {
         if self.announced {
             let mut stdout = io::stdout().lock();
             // A closed stdout also loses the result, so the error can be ignored.
@@ -134,10 +134,10 @@ struct Crew<'c> {
     /// Maximum time that a worker may wait for the same event.
     patience: Duration,
     tasks: JoinSet<()>,
-    places: HashMap<Id, Place>,
+    worker_tasks: HashMap<Id, WorkerTask>,
 }
 
-struct Place {
+struct WorkerTask {
     index: usize,
     progress: Arc<Progress>,
     task: AbortHandle,
@@ -149,20 +149,20 @@ impl Crew<'_> {
         let worker = Worker { index, run: self.run.clone(), progress: progress.clone() };
         let client = self.clients[index % self.clients.len()].clone();
         let task = self.tasks.spawn(repeat(self.call, client, worker));
-        self.places.insert(task.id(), Place { index, progress, task });
+        self.worker_tasks.insert(task.id(), WorkerTask { index, progress, task });
     }
 
     /// Waits for a worker to end. Replaces an aborted one while the run lasts.
-    async fn next_gone(&mut self) {
+    async fn next_ended(&mut self) {
         match self.tasks.join_next_with_id().await {
             Some(Ok((id, ()))) => {
-                self.places.remove(&id);
+                self.worker_tasks.remove(&id);
             }
             Some(Err(error)) if error.is_cancelled() => {
-                if let Some(place) = self.places.remove(&error.id())
+                if let Some(worker_task) = self.worker_tasks.remove(&error.id())
                     && !self.run.is_over()
                 {
-                    self.start(place.index);
+                    self.start(worker_task.index);
                 }
             }
             Some(Err(error)) => std::panic::resume_unwind(error.into_panic()),
@@ -171,15 +171,15 @@ impl Crew<'_> {
     }
 
     /// Aborts every worker that has waited too long, which cancels its call.
-    fn send_away_the_stuck(&self) {
+    fn abort_stuck_workers(&self) {
         let now_ns = self.run.now_ns();
-        for place in self.places.values() {
-            let waits = place.progress.since_ns().map(|since_ns| now_ns.saturating_sub(since_ns));
+        for worker_task in self.worker_tasks.values() {
+            let waits = worker_task.progress.since_ns().map(|since_ns| now_ns.saturating_sub(since_ns));
             if waits.is_some_and(|waits| waits > self.patience.as_nanos() as u64) {
-                place.progress.rests();
-                place.task.abort();
+                worker_task.progress.stops_waiting();
+                worker_task.task.abort();
                 self.run.call_ended();
-                self.run.give_up(place.index, &unanswered(self.patience));
+                self.run.record_timeout(worker_task.index, &unanswered(self.patience));
             }
         }
     }

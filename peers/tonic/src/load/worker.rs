@@ -44,7 +44,7 @@ impl Progress {
         self.0.store(now_ns.max(1), Relaxed);
     }
 
-    pub fn rests(&self) {
+    pub fn stops_waiting(&self) {
         self.0.store(0, Relaxed);
     }
 
@@ -63,7 +63,7 @@ pub async fn repeat(call: Call, mut client: Client, worker: Worker) {
             CallType::ServerStream => server_stream(call, &mut client, &worker).await,
             CallType::BidiStream | CallType::PingPong => bidi_stream(call, &mut client, &worker).await,
         };
-        worker.progress.rests();
+        worker.progress.stops_waiting();
         worker.run.call_ended();
         if let Err(status) = ended {
             worker.run.fail(worker.index, &status);
@@ -146,10 +146,10 @@ async fn server_stream(call: Call, client: &mut Client, worker: &Worker) -> Resu
 
 /// Checks the size of a reply; a wrong size fails the call.
 #[inline]
-pub fn check_size(response: &SimpleResponse, asked: usize) -> Result<(), Status> {
+pub fn check_size(response: &SimpleResponse, requested: usize) -> Result<(), Status> {
     match response.payload.as_ref().map_or(0, |payload| payload.body.len()) {
-        got if got == asked => Ok(()),
-        got => Err(Status::data_loss(format!("a reply of {asked} bytes was asked for, {got} came"))),
+        got if got == requested => Ok(()),
+        got => Err(Status::data_loss(format!("a reply of {requested} bytes was asked for, {got} came"))),
     }
 }
 

@@ -22,7 +22,7 @@ impl Generator {
         match self {
             Self::Thalweg => "`thalweg load`",
             Self::Ghz => "ghz",
-            Self::GhzWithTemplates => "ghz, not told that requests are no templates",
+            Self::GhzWithTemplates => "ghz with template expansion",
             Self::H2load => "h2load",
         }
     }
@@ -77,7 +77,7 @@ impl Generators {
         let before = proc::cpu_time("self")?;
         let text = job.text()?;
         let after = proc::cpu_time("self")?;
-        let report = read(&text).ok_or_else(|| failed!("`{job}` left a figure out"))?;
+        let report = read(&text).ok_or_else(|| failed!("`{job}` did not print all figures"))?;
         let [user, system] =
             [(after.children_user, before.children_user), (after.children_system, before.children_system)]
                 .map(|(after, before)| after.saturating_sub(before).as_secs_f64());

@@ -43,9 +43,7 @@ pub(super) fn run(generators: &Generators) -> Result<Vec<Table>> {
             all.push(vec![what.to_owned(), generator.name().to_owned(), counts.join(", ")]);
         }
     }
-    let title = format!(
-        "Calls of {ROUNDS} runs of 4 s beside those that were asked for; of a share the median, and the range:"
-    );
+    let title = format!("Calls of {ROUNDS} runs of 4 s, relative to the requested rate; median and range:");
     let of_rounds = Table::new("Each run with a rate: calls that ended:", ["asked for", "", "calls"], all);
     let shares = Table::new(title, ["asked for", "", "calls", "share"], rows);
     Ok(vec![shares, seconds(&ramps)?, of_rounds.of_rounds()])
@@ -66,7 +64,7 @@ fn percent(shares: &Spread) -> String {
 fn seconds(runs: &[Vec<Interval>]) -> Result<Table> {
     ensure!(
         runs.iter().all(|run| run.len() == SECONDS),
-        "a ramp of {SECONDS} s was told by others than {SECONDS} intervals"
+        "a ramp of {SECONDS} s does not have {SECONDS} intervals"
     );
     let row = |second: usize| {
         let of = |of: fn(&Interval) -> f64| runs.iter().map(|run| of(&run[second])).collect::<Spread>();

@@ -14,7 +14,7 @@ use crate::{tools, workspace};
 /// The job that starts the server with this name in the cases, on `port`.
 pub(super) fn job(cases: &Value, name: &str, port: &str) -> Result<Job> {
     let server = list(&cases["servers"]).iter().find(|server| server["name"] == name);
-    let server = server.ok_or_else(|| failed!("there is no server `{name}`"))?;
+    let server = server.ok_or_else(|| failed!("unknown server `{name}`"))?;
     let words = text(&server["words"]);
     match text(&server["program"]) {
         "tonic" => {

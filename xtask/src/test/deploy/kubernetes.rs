@@ -53,11 +53,11 @@ fn is_found(damage: &Value, manifests: &Path) -> Result<()> {
     let folder = files::create_empty(workspace::output().join("damaged"))?;
     files::copy(&manifests_folder().join("base"), &folder)?;
     let whole = fs::read_to_string(folder.join(file))?;
-    ensure!(whole.contains(from), "{file} has no `{from}` any more");
+    ensure!(whole.contains(from), "{file} no longer has `{from}`");
     fs::write(folder.join(file), whole.replace(from, to))?;
     let captured = Job::new(manifests).arg(&folder).output()?;
     let expected = serde_json::json!({"exit_code": 1, "says": [says]});
-    check_output(&expected, &captured).map_err(|why| failed!("`{to}` in {file} was not found: {why}"))
+    check_output(&expected, &captured).map_err(|why| failed!("`{to}` in {file} was not detected: {why}"))
 }
 
 /// The objects of a kustomization, and a folder for their volumes.
@@ -71,7 +71,7 @@ type Variables = BTreeMap<String, String>;
 impl DeployedJob {
     fn of(&self, kind: &str, name: &str) -> Result<&Value> {
         let is_it = |object: &&Value| object["kind"] == kind && object["metadata"]["name"] == name;
-        list(&self.objects).iter().find(is_it).ok_or_else(|| failed!("there is no {kind} {name}"))
+        list(&self.objects).iter().find(is_it).ok_or_else(|| failed!("missing {kind} {name}"))
     }
 
     /// Runs the load, merges it, and returns the number of parts.
@@ -100,17 +100,17 @@ impl DeployedJob {
         let (parts, one) = (parts.unwrap_or_default(), &load["containers"][0]);
         let are_equal = job["spec"]["parallelism"] == parts
             && self.environment(one)?.get("PARTS") == Some(&parts.to_string());
-        ensure!(are_equal, "completions, parallelism and PARTS are not the same number");
+        ensure!(are_equal, "completions, parallelism and PARTS differ");
         let merge = &self.of("Job", "thalweg-merge")?["spec"]["template"]["spec"];
         let (first, later) =
-            list(&merge["initContainers"]).split_first().ok_or_else(|| failed!("nothing is joined"))?;
+            list(&merge["initContainers"]).split_first().ok_or_else(|| failed!("no results were joined"))?;
         let mut jobs = vec![pod(merge, first, None)?];
         for index in 0..parts {
             jobs.push(pod(load, one, Some(index))?);
         }
         thread::scope(|scope| {
             let running: Vec<_> = jobs.iter().map(|job| scope.spawn(|| job.run())).collect();
-            running.into_iter().try_for_each(|one| one.join().expect("it does not panic"))
+            running.into_iter().try_for_each(|one| one.join().expect("the thread does not panic"))
         })?;
         // The containers after the first run sequentially.
         later.iter().try_for_each(|container| pod(merge, container, None)?.run())?;
@@ -120,7 +120,7 @@ impl DeployedJob {
         let page = fs::read_to_string(results.join("merged.html"))?;
         let merged = files::json(&results.join("merged.json"))?;
         if let Some(missing) = missing(&page, &shown, &merged) {
-            bail!("the page of the joined run does not say `{missing}`");
+            bail!("the page of the joined run lacks `{missing}`");
         }
         // Calls may be dropped at the end for lack of CPU time.
         let calls = merged["ok"].as_u64().unwrap_or(0) + merged["dropped"].as_u64().unwrap_or(0);
@@ -190,7 +190,7 @@ impl DeployedJob {
     /// A folder in place of a volume, with the files of its ConfigMap.
     fn volume(&self, pod: &Value, mount: &Value) -> Result<PathBuf> {
         let volume = list(&pod["volumes"]).iter().find(|volume| volume["name"] == mount["name"]);
-        let volume = volume.ok_or_else(|| failed!("there is no volume {}", mount["name"]))?;
+        let volume = volume.ok_or_else(|| failed!("missing volume {}", mount["name"]))?;
         let place = self.folder.join(text(&volume["name"]));
         fs::create_dir_all(&place)?;
         if let Some(name) = volume["configMap"]["name"].as_str() {
@@ -227,7 +227,7 @@ fn expand_variables(value: &Value, environment: &Variables) -> Result<String> {
     for (name, value) in environment {
         text = text.replace(&format!("$({name})"), value);
     }
-    ensure!(!text.contains("$("), "`{text}` names a variable that there is not");
+    ensure!(!text.contains("$("), "`{text}` has an unknown variable");
     Ok(text)
 }
 

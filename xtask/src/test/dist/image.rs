@@ -20,7 +20,7 @@ const CONFIGURATION: &str = "{{.OCIv1.Config.User}} {{index .OCIv1.Config.Entryp
 
 pub(super) fn check(dist: &Dist) -> Result<String> {
     if !tools::is_root() {
-        return Err(missing!("only root can build an image here (chroot): run this as root"));
+        return Err(missing!("building an image needs root (chroot); run this as root"));
     }
     tools::debian("buildah", &["buildah"])?;
     let folder = workspace::output().join("image");
@@ -60,7 +60,7 @@ fn smoke_test(root: &Path, run: impl Fn(&str) -> Job) -> Result<()> {
     runs(&run("--version"))?;
     run(STUDY).words("--out study").run()?;
     let page = fs::metadata(root.join("work/study/report.html"));
-    ensure!(page.map_or(0, |data| data.len()) >= 10_000, "the study in the image has left no page");
+    ensure!(page.map_or(0, |data| data.len()) >= 10_000, "the study in the image wrote no page");
     // The image has no sources to build peers from.
     for words in ["lab --quick --against grpc-cpp", "lab codec --quick"] {
         let refused = run(words).output()?;
@@ -69,7 +69,7 @@ fn smoke_test(root: &Path, run: impl Fn(&str) -> Job) -> Result<()> {
             || !captured.contains("cargo xtask peers")
             || !captured.contains("--peers")
         {
-            bail!("`{words}` without sources does not say how to get them: {captured}");
+            bail!("`{words}` without sources does not print how to get them: {captured}");
         }
     }
     Ok(())
@@ -78,7 +78,7 @@ fn smoke_test(root: &Path, run: impl Fn(&str) -> Job) -> Result<()> {
 /// Checks that `thalweg --version` runs and reports the name.
 pub(super) fn runs(version: &Job) -> Result<()> {
     let captured = version.text()?;
-    ensure!(captured.starts_with("thalweg "), "`{version}`: the command calls itself {captured:?}");
+    ensure!(captured.starts_with("thalweg "), "expected `{version}`, the command prints {captured:?}");
     Ok(())
 }
 

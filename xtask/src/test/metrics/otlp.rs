@@ -39,7 +39,7 @@ pub(super) fn check(received: &str, expected: &Expected) -> Result<usize> {
         let values = pushes.iter().filter_map(|push| push.points.get(series));
         let values: Vec<_> = values.map(|point| (&point.since, point.value)).collect();
         let may_go_back = METRICS.iter().any(|it| it.name == series.0 && it.kind == Kind::UpAndDown);
-        ensure!(may_go_back || values.is_sorted(), "{series:?} goes back: {values:?}");
+        ensure!(may_go_back || values.is_sorted(), "{series:?} decreases: {values:?}");
     }
     Ok(pushes.len())
 }

@@ -74,7 +74,7 @@ impl Expected {
         };
         let mut points = BTreeMap::new();
         let mut add = |name: &str, attributes: &[(&str, &str)], value: Option<f64>, sum: Option<f64>| {
-            let metric = METRICS.iter().find(|metric| metric.name == name).expect("it is one of them");
+            let metric = METRICS.iter().find(|metric| metric.name == name).expect("a listed metric");
             let all = attributes.iter().copied().chain([("grpc.target", target)]);
             let series = series(metric, all.map(|(name, value)| (name.to_owned(), value.to_owned())));
             points.insert(series, (value, sum));

@@ -101,7 +101,7 @@ fn short_traits(library: &Crate) -> HashMap<Id, BTreeSet<&str>> {
     for item in library.index.values().filter(|item| is_short(library, item)) {
         if let ItemEnum::Impl(Impl { for_: Type::ResolvedPath(of), trait_: Some(of_trait), .. }) = &item.inner
         {
-            if !UNSAID.contains(&name(of_trait)) {
+            if !UNLISTED_TRAITS.contains(&name(of_trait)) {
                 traits.entry(of.id).or_default().insert(name(of_trait));
             }
         }
@@ -115,7 +115,7 @@ fn name(of_trait: &Path) -> &str {
 }
 
 /// Traits that a user of a type does not name.
-const UNSAID: &[&str] =
+const UNLISTED_TRAITS: &[&str] =
     &["Drop", "Freeze", "RefUnwindSafe", "StructuralPartialEq", "Unpin", "UnsafeUnpin", "UnwindSafe"];
 
 /// Whether `item` is an impl for which a name in its type's line is enough. The bounds of a derived impl are known;
@@ -135,5 +135,5 @@ fn is_short(library: &Crate, item: &Item) -> bool {
         .args
         .as_ref()
         .is_some_and(|args| matches!(&**args, GenericArgs::AngleBracketed { args, .. } if !args.is_empty()));
-    is_standard && !has_arguments && (is_derived || !has_types || UNSAID.contains(&name(of_trait)))
+    is_standard && !has_arguments && (is_derived || !has_types || UNLISTED_TRAITS.contains(&name(of_trait)))
 }

@@ -28,10 +28,10 @@ const MESSAGE_MAX: usize = 64 << 20;
 const BATCHES: usize = 16;
 
 fn main() -> ExitCode {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
-    let outcome = runtime.map_err(Into::into).and_then(|runtime| match words[..] {
+    let outcome = runtime.map_err(Into::into).and_then(|runtime| match args[..] {
         ["serve", address] => runtime.block_on(serve(address)),
         ["drive", method, address, rows, columns, seconds] => runtime.block_on(async {
             let batch = batch(rows.parse()?, columns.parse()?)?;
@@ -41,11 +41,11 @@ fn main() -> ExitCode {
         }),
         ["decode", offset, rows, columns, seconds] => runtime.block_on(async {
             let batch = batch(rows.parse()?, columns.parse()?)?;
-            let (rate, kept) = decode(offset.parse()?, batch, seconds.parse()?).await?;
-            println!("{rate:.1} {kept}");
+            let (rate, shared_buffers) = decode(offset.parse()?, batch, seconds.parse()?).await?;
+            println!("{rate:.1} {shared_buffers}");
             Ok(())
         }),
-        _ => Err(format!("`{}` is no command", words.join(" ")).into()),
+        _ => Err(format!("`{}` is no command", args.join(" ")).into()),
     });
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -152,8 +152,8 @@ async fn decode(offset: usize, batch: RecordBatch, time: f64) -> Outcome<(f64, u
         count += 1;
         if begin.elapsed() > Duration::from_secs_f64(time) {
             let columns = batches[0].columns().iter().map(|column| column.to_data().buffers()[0].as_ptr());
-            let kept = columns.filter(|buffer| data.contains(buffer)).count();
-            return Ok((f64::from(count) * size / begin.elapsed().as_secs_f64(), kept));
+            let shared_buffers = columns.filter(|buffer| data.contains(buffer)).count();
+            return Ok((f64::from(count) * size / begin.elapsed().as_secs_f64(), shared_buffers));
         }
     }
 }
@@ -179,7 +179,7 @@ impl FlightService for Stored {
     type DoExchangeStream = BoxStream<'static, Result<FlightData, Status>>;
 
     async fn do_get(&self, _: Request<Ticket>) -> Result<Response<Self::DoGetStream>, Status> {
-        let frames = self.frames.lock().expect("nobody panics with it").clone();
+        let frames = self.frames.lock().expect("the lock is not poisoned").clone();
         Ok(Response::new(stream::iter(frames.into_iter().map(Ok)).boxed()))
     }
 
@@ -191,7 +191,7 @@ impl FlightService for Stored {
         let received = stream::iter(frames.clone().into_iter().map(Ok));
         let batches = FlightRecordBatchStream::new_from_flight_data(received);
         let batches: Vec<RecordBatch> = batches.try_collect().await?;
-        *self.frames.lock().expect("nobody panics with it") = frames;
+        *self.frames.lock().expect("the lock is not poisoned") = frames;
         let result = PutResult { app_metadata: batches.len().to_string().into() };
         Ok(Response::new(stream::iter([Ok(result)]).boxed()))
     }

@@ -93,8 +93,8 @@ async fn lease(client: &mut Client) -> Outcome {
     let (mut keeper, mut stream) = client.lease_keep_alive(lease.id()).await?;
     for _ in 0..3 {
         keeper.keep_alive().await?;
-        let kept = stream.message().await?.ok_or("the stream of a lease ended")?;
-        assert_eq!((kept.id(), kept.ttl()), (lease.id(), 60));
+        let keep_alive = stream.message().await?.ok_or("the stream of a lease ended")?;
+        assert_eq!((keep_alive.id(), keep_alive.ttl()), (lease.id(), 60));
     }
     client.lease_revoke(lease.id()).await?;
     assert_eq!(client.get("leased", None).await?.count(), 0);
@@ -102,10 +102,10 @@ async fn lease(client: &mut Client) -> Outcome {
 }
 
 async fn lock(client: &mut Client) -> Outcome {
-    let held = client.lock("door", None).await?;
+    let door_lock = client.lock("door", None).await?;
     let mut other = client.clone();
     let waiting = tokio::spawn(async move { other.lock("door", None).await });
-    client.unlock(held.key()).await?;
+    client.unlock(door_lock.key()).await?;
     client.unlock(waiting.await??.key()).await?;
     Ok(())
 }

@@ -15,15 +15,15 @@ use std::process::ExitCode;
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let outcome: outcome::Outcome = match words[..] {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let outcome: outcome::Outcome = match args[..] {
         ["serve", address] => serving::serve(address).await,
         ["drive", "etcd", address] => etcd::drive(address).await,
         ["drive", "qdrant", address] => qdrant::drive(address).await,
         ["drive", "served", address] => served::drive(address).await,
         ["drive", "telemetry", address] => telemetry::drive(address).await,
-        _ => Err(format!("`{}` is no command", words.join(" ")).into()),
+        _ => Err(format!("`{}` is no command", args.join(" ")).into()),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -23,25 +23,25 @@ pub async fn drive(address: &str) -> Outcome {
     let unknown = HealthCheckRequest { service: "nobody".to_owned() };
     assert_eq!(health.check(unknown).await.unwrap_err().code(), Code::NotFound);
     let mut watched = health.watch(HealthCheckRequest::default()).await?.into_inner();
-    assert_eq!(watched.message().await?.map(|reply| reply.status), Some(1));
+    assert_eq!(watched.message().await?.map(|response| response.status), Some(1));
     drop(watched);
 
-    let asked =
+    let requests =
         [MessageRequest::ListServices(String::new()), MessageRequest::FileContainingSymbol("no".into())];
-    let asked =
-        asked.map(|request| ServerReflectionRequest { host: String::new(), message_request: Some(request) });
+    let requests = requests
+        .map(|request| ServerReflectionRequest { host: String::new(), message_request: Some(request) });
     let mut reflection = ServerReflectionClient::new(channel);
-    let answers = reflection.server_reflection_info(tokio_stream::iter(asked)).await?.into_inner();
-    let answers: Vec<_> = answers.collect().await;
-    assert_eq!(answers.len(), 2);
-    match answers[0].as_ref().map(|answer| answer.message_response.as_ref()) {
+    let responses = reflection.server_reflection_info(tokio_stream::iter(requests)).await?.into_inner();
+    let responses: Vec<_> = responses.collect().await;
+    assert_eq!(responses.len(), 2);
+    match responses[0].as_ref().map(|response| response.message_response.as_ref()) {
         Ok(Some(MessageResponse::ListServicesResponse(list))) => {
             let names: Vec<&str> = list.service.iter().map(|service| service.name.as_str()).collect();
             assert!(names.contains(&"grpc.health.v1.Health"), "{names:?}");
         }
         other => return Err(format!("a list of services is {other:?}").into()),
     }
-    assert_eq!(answers[1].as_ref().unwrap_err().code(), Code::NotFound);
+    assert_eq!(responses[1].as_ref().unwrap_err().code(), Code::NotFound);
     web(address).await
 }
 

@@ -107,9 +107,9 @@ where
 async fn arrived(endpoint: &str, name: &str) -> Outcome {
     let channel = tonic::transport::Endpoint::from_shared(endpoint.to_owned())?.connect().await?;
     let service = name.to_owned();
-    let reply = HealthClient::new(channel).check(HealthCheckRequest { service }).await;
-    let reply = reply.map_err(|status| format!("{name}: {status}"))?.into_inner();
-    match reply.status {
+    let response = HealthClient::new(channel).check(HealthCheckRequest { service }).await;
+    let response = response.map_err(|status| format!("{name}: {status}"))?.into_inner();
+    match response.status {
         1 => Ok(()),
         status => Err(format!("{name}: {status}").into()),
     }
@@ -118,12 +118,12 @@ async fn arrived(endpoint: &str, name: &str) -> Outcome {
 /// Receives exported data.
 #[derive(Clone)]
 pub struct Collector {
-    told: HealthReporter,
+    reporter: HealthReporter,
 }
 
 impl Collector {
-    pub fn new(told: HealthReporter) -> Self {
-        Self { told }
+    pub fn new(reporter: HealthReporter) -> Self {
+        Self { reporter }
     }
 
     pub fn traces(&self) -> TraceServiceServer<Self> {
@@ -138,12 +138,12 @@ impl Collector {
         LogsServiceServer::new(self.clone())
     }
 
-    async fn tell(&self, name: &str) {
-        self.told.set_service_status(name, ServingStatus::Serving).await;
+    async fn report(&self, name: &str) {
+        self.reporter.set_service_status(name, ServingStatus::Serving).await;
     }
 }
 
-fn knows_its_tenant<T>(request: Request<T>) -> Result<T, Status> {
+fn check_tenant<T>(request: Request<T>) -> Result<T, Status> {
     match request.metadata().get(TENANT) {
         Some(tenant) if tenant == "forest" => Ok(request.into_inner()),
         tenant => Err(Status::unauthenticated(format!("{tenant:?}"))),
@@ -156,10 +156,10 @@ impl TraceService for Collector {
         &self,
         request: Request<ExportTraceServiceRequest>,
     ) -> Result<Response<ExportTraceServiceResponse>, Status> {
-        let resources = knows_its_tenant(request)?.resource_spans;
+        let resources = check_tenant(request)?.resource_spans;
         for scope in resources.into_iter().flat_map(|resource| resource.scope_spans) {
             for span in scope.spans {
-                self.tell(&span.name).await;
+                self.report(&span.name).await;
             }
         }
         Ok(Response::new(Default::default()))
@@ -177,10 +177,10 @@ impl MetricsService for Collector {
         if !is_compressed {
             return Err(Status::invalid_argument("metrics are compressed"));
         }
-        let resources = knows_its_tenant(request)?.resource_metrics;
+        let resources = check_tenant(request)?.resource_metrics;
         for scope in resources.into_iter().flat_map(|resource| resource.scope_metrics) {
             for metric in scope.metrics {
-                self.tell(&metric.name).await;
+                self.report(&metric.name).await;
             }
         }
         Ok(Response::new(Default::default()))
@@ -193,11 +193,11 @@ impl LogsService for Collector {
         &self,
         request: Request<ExportLogsServiceRequest>,
     ) -> Result<Response<ExportLogsServiceResponse>, Status> {
-        let resources = knows_its_tenant(request)?.resource_logs;
+        let resources = check_tenant(request)?.resource_logs;
         for scope in resources.into_iter().flat_map(|resource| resource.scope_logs) {
             for record in scope.log_records {
                 if let Some(Value::StringValue(text)) = record.body.and_then(|body| body.value) {
-                    self.tell(&text).await;
+                    self.report(&text).await;
                 }
             }
         }

@@ -23,9 +23,9 @@ use pb::unaryecho::echo_server::EchoServer as UnaryEchoServer;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let words: Vec<String> = env::args().skip(1).collect();
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let (port, tls) = match words[..] {
+    let args: Vec<String> = env::args().skip(1).collect();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let (port, tls) = match args[..] {
         [port] => (port, None),
         [port, "tls", folder] => (port, Some(tls(Path::new(folder), false)?)),
         [port, "mtls", folder] => (port, Some(tls(Path::new(folder), true)?)),
@@ -57,11 +57,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn tls(folder: &Path, asks_for_certificates: bool) -> Result<ServerTlsConfig, Box<dyn Error>> {
+fn tls(folder: &Path, requests_client_certificates: bool) -> Result<ServerTlsConfig, Box<dyn Error>> {
     let read = |name: &str| fs::read(folder.join(name));
     let config = ServerTlsConfig::new()
         .identity(Identity::from_pem(read("server_cert.pem")?, read("server_key.pem")?));
-    if !asks_for_certificates {
+    if !requests_client_certificates {
         return Ok(config);
     }
     Ok(config.client_ca_root(Certificate::from_pem(read("client_ca_cert.pem")?)))

@@ -85,9 +85,9 @@ const CASES = {
 };
 
 // The messages of Google's client are of protobuf-es here: it has them only written and read.
-function method(path, type, request, answer) {
+function method(path, type, request, responseSchema) {
   const write = (message) => toBinary(request, message);
-  const read = (bytes) => fromBinary(answer, bytes);
+  const read = (bytes) => fromBinary(responseSchema, bytes);
   return new MethodDescriptor(path, type, Object, Object, write, read);
 }
 

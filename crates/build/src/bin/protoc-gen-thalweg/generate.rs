@@ -20,9 +20,9 @@ pub(crate) enum Error {
     Build(#[from] thalweg_build::Error),
     #[error("invalid FileDescriptorProto: {0}")]
     Descriptor(#[from] prost::DecodeError),
-    #[error("cannot use a temporary folder: {0}")]
+    #[error("failed to use a temporary folder: {0}")]
     Io(#[from] std::io::Error),
-    #[error("{0} is to be generated, but its descriptor is missing")]
+    #[error("the request has no descriptor of {0}, a file to generate")]
     NoDescriptor(String),
 }
 

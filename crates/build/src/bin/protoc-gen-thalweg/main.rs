@@ -35,7 +35,7 @@ fn main() -> ExitCode {
         }
         Some(other) => {
             eprintln!(
-                "error: unexpected argument `{other}`; protoc runs this program, try `protoc-gen-thalweg --help`"
+                "error: unexpected argument `{other}`; protoc runs this program, see `protoc-gen-thalweg --help`"
             );
             return ExitCode::from(2);
         }
@@ -54,7 +54,7 @@ fn run() -> io::Result<()> {
     let mut input = Vec::new();
     io::stdin().lock().read_to_end(&mut input)?;
     let request = Request::decode(&*input)
-        .map_err(|error| io::Error::other(format!("stdin is not a CodeGeneratorRequest: {error}")))?;
+        .map_err(|error| io::Error::other(format!("invalid CodeGeneratorRequest on stdin: {error}")))?;
     let response = generate::files(&request)
         .map_or_else(|error| Response::failure(error.to_string()), Response::success);
     io::stdout().lock().write_all(&response.encode_to_vec())

@@ -37,34 +37,34 @@ const OPTIONS: &[BuilderOption] = &[
     option("build_server", "generate servers (default: true)", Switch(Builder::build_server)),
     option(
         "embed_descriptors",
-        "make descriptors a part of the program (default: false)",
+        "embed descriptors in the program (default: false)",
         Switch(Builder::embed_descriptors),
     ),
     option(
         "compile_well_known_types",
-        "generate google.protobuf's types too (default: false)",
+        "also generate google.protobuf's types (default: false)",
         Switch(Builder::compile_well_known_types),
     ),
     option(
         "prost_path",
-        "where the code finds prost (default: ::thalweg::prost)",
+        "path of prost in generated code (default: ::thalweg::prost)",
         Value(|builder, value| builder.prost_path(value)),
     ),
     option(
         "codec_path",
-        "a type around all messages of services: crate::Json",
+        "wrapper type of all service messages: crate::Json",
         Value(|builder, value| builder.codec_path(value)),
     ),
     #[cfg(feature = "buffa")]
     option(
         "buffa",
-        "generate messages of buffa (default: false)",
+        "generate buffa messages (default: false)",
         Switch(|builder, enable| if enable { builder.buffa() } else { builder }),
     ),
     #[cfg(feature = "buffa")]
     option(
         "buffa_views",
-        "the same, and receive messages as views (default: false)",
+        "generate buffa messages and receive views (default: false)",
         Switch(|builder, enable| if enable { builder.buffa_views() } else { builder }),
     ),
     option(
@@ -186,8 +186,8 @@ pub(crate) fn apply(parameter: &str, mut builder: Builder) -> Result<(Builder, O
 /// Returns the help text of all options, one per line.
 pub(crate) fn list() -> String {
     let own = [
-        (INCLUDE_FILE, "file with a module for each package; empty for none (default: mod.rs)"),
-        (INCLUDE_IMPORTS, "generate the packages of imports too (default: false)"),
+        (INCLUDE_FILE, "file that declares the modules; empty for none (default: mod.rs)"),
+        (INCLUDE_IMPORTS, "also generate the packages of imports (default: false)"),
     ];
     let all = own.into_iter().chain(OPTIONS.iter().map(|option| (option.name, option.help)));
     all.fold(String::new(), |mut text, (name, help)| {

@@ -33,8 +33,8 @@ pub mod rootless_client {
         }
     }
     impl RootlessClient<thalweg::InterceptedChannel> {
-        /// Calls the service on a channel, with a function that sees each request's metadata and may refuse the call.
-        /// What sees messages goes around the channel: `Channel::with_interceptor`.
+        /// Calls the service on a channel. `interceptor` sees each request's metadata and may reject the call.
+        /// To intercept messages, use `Channel::with_interceptor`.
         pub fn with_interceptor<F>(
             channel: impl Into<thalweg::InterceptedChannel>,
             interceptor: F,
@@ -84,7 +84,7 @@ pub mod rootless_client {
             self.options.compression_threshold = bytes;
             self
         }
-        /// Lets the server compress with these encodings; all that are known by default.
+        /// Accepts responses compressed with these encodings; by default all supported ones.
         #[must_use]
         pub fn accept_compressed(mut self, encodings: thalweg::EncodingSet) -> Self {
             self.options.accept_compressed = encodings;
@@ -133,7 +133,7 @@ pub mod rootless_server {
     pub const SERVICE_NAME: &str = "Rootless";
     /// A service of no package.
     pub trait Rootless: Send + Sync + 'static {
-        /// The answers of `Call`.
+        /// Response stream of `Call`.
         type CallStream: thalweg::Stream<
                 Item = Result<crate::Json<super::Ping>, thalweg::Status>,
             >
@@ -163,8 +163,8 @@ pub mod rootless_server {
                 options: thalweg::ServiceOptions::default(),
             }
         }
-        /// Serves `service`, with a function that sees each request's metadata and may refuse the call. What sees
-        /// messages goes around the service: `thalweg::server::InterceptedService`.
+        /// Serves `service`. `interceptor` sees each request's metadata and may reject the call.
+        /// To intercept messages, use `thalweg::server::InterceptedService`.
         pub fn with_interceptor<F>(
             service: T,
             interceptor: F,
@@ -196,7 +196,7 @@ pub mod rootless_server {
             self.options.max_encoding_message_size = limit;
             self
         }
-        /// Compresses messages with `encoding` for clients that take it.
+        /// Compresses messages with `encoding` for clients that accept it.
         #[must_use]
         pub fn send_compressed(mut self, encoding: thalweg::Encoding) -> Self {
             self.options.send_compressed = Some(encoding);
@@ -208,7 +208,7 @@ pub mod rootless_server {
             self.options.compression_threshold = bytes;
             self
         }
-        /// Takes messages that are compressed with these encodings; all that are known by default.
+        /// Accepts messages compressed with these encodings; by default all supported ones.
         #[must_use]
         pub fn accept_compressed(mut self, encodings: thalweg::EncodingSet) -> Self {
             self.options.accept_compressed = encodings;

@@ -215,8 +215,8 @@ pub mod shapes_client {
         }
     }
     impl ShapesClient<thalweg::InterceptedChannel> {
-        /// Calls the service on a channel, with a function that sees each request's metadata and may refuse the call.
-        /// What sees messages goes around the channel: `Channel::with_interceptor`.
+        /// Calls the service on a channel. `interceptor` sees each request's metadata and may reject the call.
+        /// To intercept messages, use `Channel::with_interceptor`.
         pub fn with_interceptor<F>(
             channel: impl Into<thalweg::InterceptedChannel>,
             interceptor: F,
@@ -266,7 +266,7 @@ pub mod shapes_client {
             self.options.compression_threshold = bytes;
             self
         }
-        /// Lets the server compress with these encodings; all that are known by default.
+        /// Accepts responses compressed with these encodings; by default all supported ones.
         #[must_use]
         pub fn accept_compressed(mut self, encodings: thalweg::EncodingSet) -> Self {
             self.options.accept_compressed = encodings;
@@ -572,8 +572,8 @@ pub mod old_client {
         }
     }
     impl OldClient<thalweg::InterceptedChannel> {
-        /// Calls the service on a channel, with a function that sees each request's metadata and may refuse the call.
-        /// What sees messages goes around the channel: `Channel::with_interceptor`.
+        /// Calls the service on a channel. `interceptor` sees each request's metadata and may reject the call.
+        /// To intercept messages, use `Channel::with_interceptor`.
         pub fn with_interceptor<F>(
             channel: impl Into<thalweg::InterceptedChannel>,
             interceptor: F,
@@ -623,7 +623,7 @@ pub mod old_client {
             self.options.compression_threshold = bytes;
             self
         }
-        /// Lets the server compress with these encodings; all that are known by default.
+        /// Accepts responses compressed with these encodings; by default all supported ones.
         #[must_use]
         pub fn accept_compressed(mut self, encodings: thalweg::EncodingSet) -> Self {
             self.options.accept_compressed = encodings;
@@ -683,8 +683,8 @@ pub mod result_client {
         }
     }
     impl ResultClient<thalweg::InterceptedChannel> {
-        /// Calls the service on a channel, with a function that sees each request's metadata and may refuse the call.
-        /// What sees messages goes around the channel: `Channel::with_interceptor`.
+        /// Calls the service on a channel. `interceptor` sees each request's metadata and may reject the call.
+        /// To intercept messages, use `Channel::with_interceptor`.
         pub fn with_interceptor<F>(
             channel: impl Into<thalweg::InterceptedChannel>,
             interceptor: F,
@@ -734,7 +734,7 @@ pub mod result_client {
             self.options.compression_threshold = bytes;
             self
         }
-        /// Lets the server compress with these encodings; all that are known by default.
+        /// Accepts responses compressed with these encodings; by default all supported ones.
         #[must_use]
         pub fn accept_compressed(mut self, encodings: thalweg::EncodingSet) -> Self {
             self.options.accept_compressed = encodings;
@@ -793,8 +793,8 @@ pub mod t_client {
         }
     }
     impl TClient<thalweg::InterceptedChannel> {
-        /// Calls the service on a channel, with a function that sees each request's metadata and may refuse the call.
-        /// What sees messages goes around the channel: `Channel::with_interceptor`.
+        /// Calls the service on a channel. `interceptor` sees each request's metadata and may reject the call.
+        /// To intercept messages, use `Channel::with_interceptor`.
         pub fn with_interceptor<F>(
             channel: impl Into<thalweg::InterceptedChannel>,
             interceptor: F,
@@ -844,7 +844,7 @@ pub mod t_client {
             self.options.compression_threshold = bytes;
             self
         }
-        /// Lets the server compress with these encodings; all that are known by default.
+        /// Accepts responses compressed with these encodings; by default all supported ones.
         #[must_use]
         pub fn accept_compressed(mut self, encodings: thalweg::EncodingSet) -> Self {
             self.options.accept_compressed = encodings;
@@ -906,8 +906,8 @@ pub mod channel_client {
         }
     }
     impl ChannelClient<thalweg::InterceptedChannel> {
-        /// Calls the service on a channel, with a function that sees each request's metadata and may refuse the call.
-        /// What sees messages goes around the channel: `Channel::with_interceptor`.
+        /// Calls the service on a channel. `interceptor` sees each request's metadata and may reject the call.
+        /// To intercept messages, use `Channel::with_interceptor`.
         pub fn with_interceptor<F>(
             channel: impl Into<thalweg::InterceptedChannel>,
             interceptor: F,
@@ -957,7 +957,7 @@ pub mod channel_client {
             self.options.compression_threshold = bytes;
             self
         }
-        /// Lets the server compress with these encodings; all that are known by default.
+        /// Accepts responses compressed with these encodings; by default all supported ones.
         #[must_use]
         pub fn accept_compressed(mut self, encodings: thalweg::EncodingSet) -> Self {
             self.options.accept_compressed = encodings;
@@ -1014,8 +1014,8 @@ pub mod nothing_client {
         }
     }
     impl NothingClient<thalweg::InterceptedChannel> {
-        /// Calls the service on a channel, with a function that sees each request's metadata and may refuse the call.
-        /// What sees messages goes around the channel: `Channel::with_interceptor`.
+        /// Calls the service on a channel. `interceptor` sees each request's metadata and may reject the call.
+        /// To intercept messages, use `Channel::with_interceptor`.
         pub fn with_interceptor<F>(
             channel: impl Into<thalweg::InterceptedChannel>,
             interceptor: F,
@@ -1065,7 +1065,7 @@ pub mod nothing_client {
             self.options.compression_threshold = bytes;
             self
         }
-        /// Lets the server compress with these encodings; all that are known by default.
+        /// Accepts responses compressed with these encodings; by default all supported ones.
         #[must_use]
         pub fn accept_compressed(mut self, encodings: thalweg::EncodingSet) -> Self {
             self.options.accept_compressed = encodings;

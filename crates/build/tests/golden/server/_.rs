@@ -23,7 +23,7 @@ pub mod rootless_server {
     /// A service of no package.
     #[doc(alias = "service")]
     pub trait Rootless: Send + Sync + 'static {
-        /// The answers of `Call`.
+        /// Response stream of `Call`.
         type CallStream: thalweg::Stream<Item = Result<super::Ping, thalweg::Status>>
             + Send
             + 'static;
@@ -52,8 +52,8 @@ pub mod rootless_server {
                 options: thalweg::ServiceOptions::default(),
             }
         }
-        /// Serves `service`, with a function that sees each request's metadata and may refuse the call. What sees
-        /// messages goes around the service: `thalweg::server::InterceptedService`.
+        /// Serves `service`. `interceptor` sees each request's metadata and may reject the call.
+        /// To intercept messages, use `thalweg::server::InterceptedService`.
         pub fn with_interceptor<F>(
             service: T,
             interceptor: F,
@@ -85,7 +85,7 @@ pub mod rootless_server {
             self.options.max_encoding_message_size = limit;
             self
         }
-        /// Compresses messages with `encoding` for clients that take it.
+        /// Compresses messages with `encoding` for clients that accept it.
         #[must_use]
         pub fn send_compressed(mut self, encoding: thalweg::Encoding) -> Self {
             self.options.send_compressed = Some(encoding);
@@ -97,7 +97,7 @@ pub mod rootless_server {
             self.options.compression_threshold = bytes;
             self
         }
-        /// Takes messages that are compressed with these encodings; all that are known by default.
+        /// Accepts messages compressed with these encodings; by default all supported ones.
         #[must_use]
         pub fn accept_compressed(mut self, encodings: thalweg::EncodingSet) -> Self {
             self.options.accept_compressed = encodings;

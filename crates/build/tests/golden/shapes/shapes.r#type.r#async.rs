@@ -32,8 +32,8 @@ pub mod keywords_client {
         }
     }
     impl KeywordsClient<thalweg::InterceptedChannel> {
-        /// Calls the service on a channel, with a function that sees each request's metadata and may refuse the call.
-        /// What sees messages goes around the channel: `Channel::with_interceptor`.
+        /// Calls the service on a channel. `interceptor` sees each request's metadata and may reject the call.
+        /// To intercept messages, use `Channel::with_interceptor`.
         pub fn with_interceptor<F>(
             channel: impl Into<thalweg::InterceptedChannel>,
             interceptor: F,
@@ -83,7 +83,7 @@ pub mod keywords_client {
             self.options.compression_threshold = bytes;
             self
         }
-        /// Lets the server compress with these encodings; all that are known by default.
+        /// Accepts responses compressed with these encodings; by default all supported ones.
         #[must_use]
         pub fn accept_compressed(mut self, encodings: thalweg::EncodingSet) -> Self {
             self.options.accept_compressed = encodings;
@@ -159,8 +159,8 @@ pub mod keywords_server {
                 options: thalweg::ServiceOptions::default(),
             }
         }
-        /// Serves `service`, with a function that sees each request's metadata and may refuse the call. What sees
-        /// messages goes around the service: `thalweg::server::InterceptedService`.
+        /// Serves `service`. `interceptor` sees each request's metadata and may reject the call.
+        /// To intercept messages, use `thalweg::server::InterceptedService`.
         pub fn with_interceptor<F>(
             service: T,
             interceptor: F,
@@ -192,7 +192,7 @@ pub mod keywords_server {
             self.options.max_encoding_message_size = limit;
             self
         }
-        /// Compresses messages with `encoding` for clients that take it.
+        /// Compresses messages with `encoding` for clients that accept it.
         #[must_use]
         pub fn send_compressed(mut self, encoding: thalweg::Encoding) -> Self {
             self.options.send_compressed = Some(encoding);
@@ -204,7 +204,7 @@ pub mod keywords_server {
             self.options.compression_threshold = bytes;
             self
         }
-        /// Takes messages that are compressed with these encodings; all that are known by default.
+        /// Accepts messages compressed with these encodings; by default all supported ones.
         #[must_use]
         pub fn accept_compressed(mut self, encodings: thalweg::EncodingSet) -> Self {
             self.options.accept_compressed = encodings;

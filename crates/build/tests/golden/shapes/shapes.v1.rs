@@ -206,8 +206,8 @@ pub mod shapes_client {
         }
     }
     impl ShapesClient<thalweg::InterceptedChannel> {
-        /// Calls the service on a channel, with a function that sees each request's metadata and may refuse the call.
-        /// What sees messages goes around the channel: `Channel::with_interceptor`.
+        /// Calls the service on a channel. `interceptor` sees each request's metadata and may reject the call.
+        /// To intercept messages, use `Channel::with_interceptor`.
         pub fn with_interceptor<F>(
             channel: impl Into<thalweg::InterceptedChannel>,
             interceptor: F,
@@ -257,7 +257,7 @@ pub mod shapes_client {
             self.options.compression_threshold = bytes;
             self
         }
-        /// Lets the server compress with these encodings; all that are known by default.
+        /// Accepts responses compressed with these encodings; by default all supported ones.
         #[must_use]
         pub fn accept_compressed(mut self, encodings: thalweg::EncodingSet) -> Self {
             self.options.accept_compressed = encodings;
@@ -571,7 +571,7 @@ pub mod shapes_server {
         ) -> impl std::future::Future<
             Output = Result<thalweg::Response<super::Answer>, thalweg::Status>,
         > + Send;
-        /// The answers of `ServerStream`.
+        /// Response stream of `ServerStream`.
         type ServerStreamStream: thalweg::Stream<
                 Item = Result<super::Answer, thalweg::Status>,
             >
@@ -584,7 +584,7 @@ pub mod shapes_server {
         ) -> impl std::future::Future<
             Output = Result<thalweg::Response<Self::ServerStreamStream>, thalweg::Status>,
         > + Send;
-        /// The answers of `BothWays`.
+        /// Response stream of `BothWays`.
         type BothWaysStream: thalweg::Stream<
                 Item = Result<super::Answer, thalweg::Status>,
             >
@@ -603,7 +603,7 @@ pub mod shapes_server {
         ) -> impl std::future::Future<
             Output = Result<thalweg::Response<super::Answer>, thalweg::Status>,
         > + Send;
-        /// The answers of `OldStream`.
+        /// Response stream of `OldStream`.
         type OldStreamStream: thalweg::Stream<
                 Item = Result<super::Answer, thalweg::Status>,
             >
@@ -634,7 +634,7 @@ pub mod shapes_server {
         ) -> impl std::future::Future<
             Output = Result<thalweg::Response<::prost_types::Timestamp>, thalweg::Status>,
         > + Send;
-        /// The answers of `Ticks`.
+        /// Response stream of `Ticks`.
         type TicksStream: thalweg::Stream<
                 Item = Result<::thalweg::prost::alloc::vec::Vec<u8>, thalweg::Status>,
             >
@@ -653,7 +653,7 @@ pub mod shapes_server {
         ) -> impl std::future::Future<
             Output = Result<thalweg::Response<super::Answer>, thalweg::Status>,
         > + Send;
-        /// The answers of `Await`.
+        /// Response stream of `Await`.
         type AwaitStream: thalweg::Stream<Item = Result<super::Answer, thalweg::Status>>
             + Send
             + 'static;
@@ -693,7 +693,7 @@ pub mod shapes_server {
         ) -> impl std::future::Future<
             Output = Result<thalweg::Response<super::Answer>, thalweg::Status>,
         > + Send;
-        /// The answers of `lower_case`.
+        /// Response stream of `lower_case`.
         type LowerCaseStream: thalweg::Stream<
                 Item = Result<super::Answer, thalweg::Status>,
             >
@@ -705,7 +705,7 @@ pub mod shapes_server {
         ) -> impl std::future::Future<
             Output = Result<thalweg::Response<Self::LowerCaseStream>, thalweg::Status>,
         > + Send;
-        /// The answers of `HTTPCall`.
+        /// Response stream of `HTTPCall`.
         type HTTPCallStream: thalweg::Stream<
                 Item = Result<super::Answer, thalweg::Status>,
             >
@@ -735,8 +735,8 @@ pub mod shapes_server {
                 options: thalweg::ServiceOptions::default(),
             }
         }
-        /// Serves `service`, with a function that sees each request's metadata and may refuse the call. What sees
-        /// messages goes around the service: `thalweg::server::InterceptedService`.
+        /// Serves `service`. `interceptor` sees each request's metadata and may reject the call.
+        /// To intercept messages, use `thalweg::server::InterceptedService`.
         pub fn with_interceptor<F>(
             service: T,
             interceptor: F,
@@ -768,7 +768,7 @@ pub mod shapes_server {
             self.options.max_encoding_message_size = limit;
             self
         }
-        /// Compresses messages with `encoding` for clients that take it.
+        /// Compresses messages with `encoding` for clients that accept it.
         #[must_use]
         pub fn send_compressed(mut self, encoding: thalweg::Encoding) -> Self {
             self.options.send_compressed = Some(encoding);
@@ -780,7 +780,7 @@ pub mod shapes_server {
             self.options.compression_threshold = bytes;
             self
         }
-        /// Takes messages that are compressed with these encodings; all that are known by default.
+        /// Accepts messages compressed with these encodings; by default all supported ones.
         #[must_use]
         pub fn accept_compressed(mut self, encodings: thalweg::EncodingSet) -> Self {
             self.options.accept_compressed = encodings;
@@ -1001,8 +1001,8 @@ pub mod old_client {
         }
     }
     impl OldClient<thalweg::InterceptedChannel> {
-        /// Calls the service on a channel, with a function that sees each request's metadata and may refuse the call.
-        /// What sees messages goes around the channel: `Channel::with_interceptor`.
+        /// Calls the service on a channel. `interceptor` sees each request's metadata and may reject the call.
+        /// To intercept messages, use `Channel::with_interceptor`.
         pub fn with_interceptor<F>(
             channel: impl Into<thalweg::InterceptedChannel>,
             interceptor: F,
@@ -1052,7 +1052,7 @@ pub mod old_client {
             self.options.compression_threshold = bytes;
             self
         }
-        /// Lets the server compress with these encodings; all that are known by default.
+        /// Accepts responses compressed with these encodings; by default all supported ones.
         #[must_use]
         pub fn accept_compressed(mut self, encodings: thalweg::EncodingSet) -> Self {
             self.options.accept_compressed = encodings;
@@ -1122,8 +1122,8 @@ pub mod old_server {
                 options: thalweg::ServiceOptions::default(),
             }
         }
-        /// Serves `service`, with a function that sees each request's metadata and may refuse the call. What sees
-        /// messages goes around the service: `thalweg::server::InterceptedService`.
+        /// Serves `service`. `interceptor` sees each request's metadata and may reject the call.
+        /// To intercept messages, use `thalweg::server::InterceptedService`.
         pub fn with_interceptor<F>(
             service: T,
             interceptor: F,
@@ -1155,7 +1155,7 @@ pub mod old_server {
             self.options.max_encoding_message_size = limit;
             self
         }
-        /// Compresses messages with `encoding` for clients that take it.
+        /// Compresses messages with `encoding` for clients that accept it.
         #[must_use]
         pub fn send_compressed(mut self, encoding: thalweg::Encoding) -> Self {
             self.options.send_compressed = Some(encoding);
@@ -1167,7 +1167,7 @@ pub mod old_server {
             self.options.compression_threshold = bytes;
             self
         }
-        /// Takes messages that are compressed with these encodings; all that are known by default.
+        /// Accepts messages compressed with these encodings; by default all supported ones.
         #[must_use]
         pub fn accept_compressed(mut self, encodings: thalweg::EncodingSet) -> Self {
             self.options.accept_compressed = encodings;
@@ -1225,8 +1225,8 @@ pub mod result_client {
         }
     }
     impl ResultClient<thalweg::InterceptedChannel> {
-        /// Calls the service on a channel, with a function that sees each request's metadata and may refuse the call.
-        /// What sees messages goes around the channel: `Channel::with_interceptor`.
+        /// Calls the service on a channel. `interceptor` sees each request's metadata and may reject the call.
+        /// To intercept messages, use `Channel::with_interceptor`.
         pub fn with_interceptor<F>(
             channel: impl Into<thalweg::InterceptedChannel>,
             interceptor: F,
@@ -1276,7 +1276,7 @@ pub mod result_client {
             self.options.compression_threshold = bytes;
             self
         }
-        /// Lets the server compress with these encodings; all that are known by default.
+        /// Accepts responses compressed with these encodings; by default all supported ones.
         #[must_use]
         pub fn accept_compressed(mut self, encodings: thalweg::EncodingSet) -> Self {
             self.options.accept_compressed = encodings;
@@ -1346,8 +1346,8 @@ pub mod result_server {
                 options: thalweg::ServiceOptions::default(),
             }
         }
-        /// Serves `service`, with a function that sees each request's metadata and may refuse the call. What sees
-        /// messages goes around the service: `thalweg::server::InterceptedService`.
+        /// Serves `service`. `interceptor` sees each request's metadata and may reject the call.
+        /// To intercept messages, use `thalweg::server::InterceptedService`.
         pub fn with_interceptor<F>(
             service: T,
             interceptor: F,
@@ -1379,7 +1379,7 @@ pub mod result_server {
             self.options.max_encoding_message_size = limit;
             self
         }
-        /// Compresses messages with `encoding` for clients that take it.
+        /// Compresses messages with `encoding` for clients that accept it.
         #[must_use]
         pub fn send_compressed(mut self, encoding: thalweg::Encoding) -> Self {
             self.options.send_compressed = Some(encoding);
@@ -1391,7 +1391,7 @@ pub mod result_server {
             self.options.compression_threshold = bytes;
             self
         }
-        /// Takes messages that are compressed with these encodings; all that are known by default.
+        /// Accepts messages compressed with these encodings; by default all supported ones.
         #[must_use]
         pub fn accept_compressed(mut self, encodings: thalweg::EncodingSet) -> Self {
             self.options.accept_compressed = encodings;
@@ -1448,8 +1448,8 @@ pub mod t_client {
         }
     }
     impl TClient<thalweg::InterceptedChannel> {
-        /// Calls the service on a channel, with a function that sees each request's metadata and may refuse the call.
-        /// What sees messages goes around the channel: `Channel::with_interceptor`.
+        /// Calls the service on a channel. `interceptor` sees each request's metadata and may reject the call.
+        /// To intercept messages, use `Channel::with_interceptor`.
         pub fn with_interceptor<F>(
             channel: impl Into<thalweg::InterceptedChannel>,
             interceptor: F,
@@ -1499,7 +1499,7 @@ pub mod t_client {
             self.options.compression_threshold = bytes;
             self
         }
-        /// Lets the server compress with these encodings; all that are known by default.
+        /// Accepts responses compressed with these encodings; by default all supported ones.
         #[must_use]
         pub fn accept_compressed(mut self, encodings: thalweg::EncodingSet) -> Self {
             self.options.accept_compressed = encodings;
@@ -1568,8 +1568,8 @@ pub mod t_server {
                 options: thalweg::ServiceOptions::default(),
             }
         }
-        /// Serves `service`, with a function that sees each request's metadata and may refuse the call. What sees
-        /// messages goes around the service: `thalweg::server::InterceptedService`.
+        /// Serves `service`. `interceptor` sees each request's metadata and may reject the call.
+        /// To intercept messages, use `thalweg::server::InterceptedService`.
         pub fn with_interceptor<F>(
             service: T,
             interceptor: F,
@@ -1601,7 +1601,7 @@ pub mod t_server {
             self.options.max_encoding_message_size = limit;
             self
         }
-        /// Compresses messages with `encoding` for clients that take it.
+        /// Compresses messages with `encoding` for clients that accept it.
         #[must_use]
         pub fn send_compressed(mut self, encoding: thalweg::Encoding) -> Self {
             self.options.send_compressed = Some(encoding);
@@ -1613,7 +1613,7 @@ pub mod t_server {
             self.options.compression_threshold = bytes;
             self
         }
-        /// Takes messages that are compressed with these encodings; all that are known by default.
+        /// Accepts messages compressed with these encodings; by default all supported ones.
         #[must_use]
         pub fn accept_compressed(mut self, encodings: thalweg::EncodingSet) -> Self {
             self.options.accept_compressed = encodings;
@@ -1673,8 +1673,8 @@ pub mod channel_client {
         }
     }
     impl ChannelClient<thalweg::InterceptedChannel> {
-        /// Calls the service on a channel, with a function that sees each request's metadata and may refuse the call.
-        /// What sees messages goes around the channel: `Channel::with_interceptor`.
+        /// Calls the service on a channel. `interceptor` sees each request's metadata and may reject the call.
+        /// To intercept messages, use `Channel::with_interceptor`.
         pub fn with_interceptor<F>(
             channel: impl Into<thalweg::InterceptedChannel>,
             interceptor: F,
@@ -1724,7 +1724,7 @@ pub mod channel_client {
             self.options.compression_threshold = bytes;
             self
         }
-        /// Lets the server compress with these encodings; all that are known by default.
+        /// Accepts responses compressed with these encodings; by default all supported ones.
         #[must_use]
         pub fn accept_compressed(mut self, encodings: thalweg::EncodingSet) -> Self {
             self.options.accept_compressed = encodings;
@@ -1794,8 +1794,8 @@ pub mod channel_server {
                 options: thalweg::ServiceOptions::default(),
             }
         }
-        /// Serves `service`, with a function that sees each request's metadata and may refuse the call. What sees
-        /// messages goes around the service: `thalweg::server::InterceptedService`.
+        /// Serves `service`. `interceptor` sees each request's metadata and may reject the call.
+        /// To intercept messages, use `thalweg::server::InterceptedService`.
         pub fn with_interceptor<F>(
             service: T,
             interceptor: F,
@@ -1827,7 +1827,7 @@ pub mod channel_server {
             self.options.max_encoding_message_size = limit;
             self
         }
-        /// Compresses messages with `encoding` for clients that take it.
+        /// Compresses messages with `encoding` for clients that accept it.
         #[must_use]
         pub fn send_compressed(mut self, encoding: thalweg::Encoding) -> Self {
             self.options.send_compressed = Some(encoding);
@@ -1839,7 +1839,7 @@ pub mod channel_server {
             self.options.compression_threshold = bytes;
             self
         }
-        /// Takes messages that are compressed with these encodings; all that are known by default.
+        /// Accepts messages compressed with these encodings; by default all supported ones.
         #[must_use]
         pub fn accept_compressed(mut self, encodings: thalweg::EncodingSet) -> Self {
             self.options.accept_compressed = encodings;
@@ -1894,8 +1894,8 @@ pub mod nothing_client {
         }
     }
     impl NothingClient<thalweg::InterceptedChannel> {
-        /// Calls the service on a channel, with a function that sees each request's metadata and may refuse the call.
-        /// What sees messages goes around the channel: `Channel::with_interceptor`.
+        /// Calls the service on a channel. `interceptor` sees each request's metadata and may reject the call.
+        /// To intercept messages, use `Channel::with_interceptor`.
         pub fn with_interceptor<F>(
             channel: impl Into<thalweg::InterceptedChannel>,
             interceptor: F,
@@ -1945,7 +1945,7 @@ pub mod nothing_client {
             self.options.compression_threshold = bytes;
             self
         }
-        /// Lets the server compress with these encodings; all that are known by default.
+        /// Accepts responses compressed with these encodings; by default all supported ones.
         #[must_use]
         pub fn accept_compressed(mut self, encodings: thalweg::EncodingSet) -> Self {
             self.options.accept_compressed = encodings;
@@ -1996,8 +1996,8 @@ pub mod nothing_server {
                 options: thalweg::ServiceOptions::default(),
             }
         }
-        /// Serves `service`, with a function that sees each request's metadata and may refuse the call. What sees
-        /// messages goes around the service: `thalweg::server::InterceptedService`.
+        /// Serves `service`. `interceptor` sees each request's metadata and may reject the call.
+        /// To intercept messages, use `thalweg::server::InterceptedService`.
         pub fn with_interceptor<F>(
             service: T,
             interceptor: F,
@@ -2029,7 +2029,7 @@ pub mod nothing_server {
             self.options.max_encoding_message_size = limit;
             self
         }
-        /// Compresses messages with `encoding` for clients that take it.
+        /// Compresses messages with `encoding` for clients that accept it.
         #[must_use]
         pub fn send_compressed(mut self, encoding: thalweg::Encoding) -> Self {
             self.options.send_compressed = Some(encoding);
@@ -2041,7 +2041,7 @@ pub mod nothing_server {
             self.options.compression_threshold = bytes;
             self
         }
-        /// Takes messages that are compressed with these encodings; all that are known by default.
+        /// Accepts messages compressed with these encodings; by default all supported ones.
         #[must_use]
         pub fn accept_compressed(mut self, encodings: thalweg::EncodingSet) -> Self {
             self.options.accept_compressed = encodings;

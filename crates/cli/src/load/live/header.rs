@@ -19,7 +19,7 @@ pub(super) fn draw(view: &View, reading: &Reading, frame: &mut Frame<'_>, area: 
     let [what, how, progress] = Layout::vertical([Constraint::Length(1); 3]).areas(area);
     let run = &reading.so_far;
     let state = match (view.is_ending, view.is_paused) {
-        (true, _) => " ending: calls under way come back ",
+        (true, _) => " stopping: waiting for calls in flight ",
         (_, true) => " paused ",
         _ => "",
     };

@@ -37,7 +37,7 @@ fn replace_unprintable(screen: &mut Buffer) {
 fn draw_parts(view: &View, frame: &mut Frame<'_>) {
     let area = frame.area();
     let Some(reading) = &view.run else {
-        let waits = view.start_at.and_then(waits).unwrap_or_else(|| "the run begins …".to_owned());
+        let waits = view.start_at.and_then(waits).unwrap_or_else(|| "starting …".to_owned());
         let state = if view.is_ending { "ending …" } else { &waits };
         let [line, _, keys] =
             Layout::vertical([Constraint::Length(1), Constraint::Fill(1), Constraint::Length(1)]).areas(area);
@@ -136,7 +136,7 @@ fn draw_figures(view: &View, reading: &Reading, frame: &mut Frame<'_>, area: Rec
 }
 
 fn draw_keys(view: &View, frame: &mut Frame<'_>, area: Rect) {
-    let ending = if view.is_ending { "end at once" } else { "end" };
+    let ending = if view.is_ending { "quit now" } else { "end" };
     let histogram = if view.shows_whole_run { "last interval" } else { "whole run" };
     let pause = if view.is_paused { "go on" } else { "pause" };
     let charts = if view.shows_in_flight_charts { "rate, latency" } else { "in flight, failures" };

@@ -10,7 +10,7 @@ use super::history::History;
 const REFRESH_INTERVAL_MIN: Duration = Duration::from_millis(500);
 
 /// State of the view.
-#[expect(clippy::struct_excessive_bools, reason = "four keys that each switch something, and what is behind")]
+#[expect(clippy::struct_excessive_bools, reason = "independent toggles")]
 pub(super) struct View {
     /// Latest reading of the run.
     pub(super) run: Option<Reading>,

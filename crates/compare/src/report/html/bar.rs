@@ -18,7 +18,7 @@ pub(super) fn scale() -> Markup {
     let texts = [(at(0.5), "start", "½"), (at(1.0), "middle", "1"), (at(2.0), "end", "2")];
     html! {
         svg.scale viewBox={ "0 0 " (WIDTH + 2.0 * ROOM) " 14" } width=(WIDTH + 2.0 * ROOM) height="14"
-            role="img" aria-label="from half to double, by the logarithm" {
+            role="img" aria-label="from half to double, on a logarithmic scale" {
             @for (x, anchor, text) in texts { text x=(x) y="11" text-anchor=(anchor) { (text) } }
         }
     }

@@ -28,7 +28,7 @@ pub(super) fn text(
         // The text of a lower layer is complete.
         ""
     } else {
-        " (before it sent HTTP/2 SETTINGS: is it a gRPC server, and without TLS?)"
+        " (before it sent HTTP/2 SETTINGS; check that it is a gRPC server without TLS)"
     };
     match &state.goaway_debug {
         Some(goaway_debug) => format!("{how} after GOAWAY, {goaway_debug}"),
@@ -47,7 +47,7 @@ fn hint_at_cut(kind: io::ErrorKind) -> &'static str {
         io::ErrorKind::UnexpectedEof
         | io::ErrorKind::ConnectionReset
         | io::ErrorKind::ConnectionAborted
-        | io::ErrorKind::BrokenPipe => " (was the server killed, or the connection cut on the way?)",
+        | io::ErrorKind::BrokenPipe => " (the server may have been killed, or the connection cut)",
         _ => "",
     }
 }
@@ -57,11 +57,11 @@ fn identify_non_http2_peer(first: &[u8], is_client: bool) -> Option<&'static str
     // TLS records: alert (21) or handshake (22), version 3.x.
     let is_tls = matches!(first, [0x15 | 0x16, 0x03, ..]);
     match (is_client, is_tls) {
-        (true, true) => Some("the server speaks TLS, and this channel does not (is https:// missing?)"),
+        (true, true) => Some("the server uses TLS, and this channel does not (use https://)"),
         (true, false) if first.starts_with(b"HTTP/1.") => {
-            Some("the server speaks HTTP/1.x, not HTTP/2: is this a gRPC port?")
+            Some("the server speaks HTTP/1.x, not HTTP/2 (check that this is a gRPC port)")
         }
-        (false, true) => Some("the client speaks TLS, and this port does not"),
+        (false, true) => Some("the client uses TLS, and this port does not"),
         _ => None,
     }
 }

@@ -13,7 +13,7 @@ const STEP: usize = 4 * 1024;
 pub(in crate::grpc) fn compress(message: &[u8], out: &mut Vec<u8>) {
     let params = BrotliEncoderParams { quality: QUALITY, size_hint: message.len(), ..Default::default() };
     let mut writer = CompressorWriter::with_params(out, STEP, &params);
-    writer.write_all(message).expect("a vector takes all");
+    writer.write_all(message).expect("writing to a Vec does not fail");
     // Writes the end of the stream.
     writer.into_inner();
 }
@@ -75,7 +75,7 @@ impl Decoder {
             &mut self.state,
         );
         match result {
-            BrotliResult::ResultFailure => Err(io::Error::other("it is no Brotli")),
+            BrotliResult::ResultFailure => Err(io::Error::other("invalid Brotli data")),
             BrotliResult::ResultSuccess => {
                 self.has_ended = true;
                 Ok((read, written))

@@ -207,7 +207,7 @@ impl fmt::Debug for LocalExchange {
 
 impl LocalRequests for LocalExchange {
     fn poll_request(&self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Status>>> {
-        let over = || Poll::Ready(Some(Err(Status::new(Code::Cancelled, "the call is over"))));
+        let over = || Poll::Ready(Some(Err(Status::new(Code::Cancelled, "the call has ended"))));
         let polled_state = poll_with_waker(cx, |task| {
             let mut state = self.lock();
             if state.is_over {

@@ -27,7 +27,7 @@ use crate::status::{Code, Status};
 ///
 /// The handler runs while this is polled and no response waits. It may send up to about 64 KiB ahead. Dropping this
 /// cancels the handler. A call with a deadline must be polled within a tokio runtime.
-#[must_use = "the handler runs where this is polled"]
+#[must_use = "the handler only runs when polled"]
 pub struct LocalStream {
     /// Dropped before the exchange is closed.
     running: Running,

@@ -20,7 +20,7 @@ use crate::status::{Code, Status};
 
 /// An in-process call, as a future of its response. The handler runs where this is polled. With a deadline it must be
 /// polled within a tokio runtime. Dropping it cancels the handler.
-#[must_use = "the handler runs where this is polled"]
+#[must_use = "the handler only runs when polled"]
 pub struct LocalUnary(Running);
 
 enum Running {

@@ -79,7 +79,7 @@ pub(crate) fn server_advice(verdicts: &[StackVerdict], settings: &CallsSettings)
     let loads = counted(tally.loads() as u64, "load");
     let open = match tally.cannot_tell {
         0 => String::new(),
-        open => format!(" At {open} of {loads} it cannot be told; more rounds (--rounds) tell more."),
+        open => format!(" At {open} of {loads} it cannot be told; use more rounds (--rounds)."),
     };
     Some(match largest_gain(rows.iter()) {
         Some((row, several)) => format!(

@@ -141,7 +141,7 @@ fn observations(judgement: &LimitJudgement, scene: &LimitInput) -> String {
         Limit::Unknown => format!(
             "No side's processors limit it{more}. What remains: wake-ups, and other programs on the machine."
         ),
-        Limit::CannotTell => format!("What limits it cannot be told: no side's processors do{more}."),
+        Limit::CannotTell => format!("The limit cannot be told: no side's processors are it{more}."),
     };
     format!("{what} {reached}{behind}.{gained}{busy}")
 }

@@ -87,9 +87,9 @@ pub(super) fn sections(study: &ChannelsAnalysis<'_>) -> Vec<Section> {
         Section::new("figures", "Figures", "All figures", vec![
             Block::Table(columns::figures(verdicts, channels.points())),
             Block::hint(
-                "A click on a column’s name sorts by it. Connections are those in the kernel’s tables. Processor time \
+                "Click a column to sort by it. Connections are those in the kernel’s tables. Processor time \
                  is user and system together, of one operation. System calls were counted, and the wire was watched, \
-                 in windows of their own. The same figures lie in `results.csv`, and with whole distributions in \
+                 in windows of their own. The same figures are in `results.csv`, and with whole distributions in \
                  `results.json`."
             ),
         ]),
@@ -127,7 +127,7 @@ fn wire(channels: &Channels<'_>) -> Vec<Block> {
         return vec![Block::about("The wire was not observed.")];
     }
     let about = "Silent: the share of the time in which calls were outstanding (the load is a closed loop: always) and \
-                 no byte was under way on any connection, or on a connection for all of them; and how long such gaps \
+                 no byte was in transit on any connection, or on a connection for all of them; and how long such gaps \
                  lasted. A hop without a delay watched the bytes, in windows of their own. Where it was awake most of \
                  the time, it was itself the limit. Bars are gaps by their length, each a quarter longer than the one \
                  before, from 1 µs on.";
@@ -169,9 +169,8 @@ pub(super) fn method(results: &LabResults) -> Vec<String> {
     let pinned = facts::pinned(settings.client_cpus.as_ref(), settings.server_cpus.as_ref());
     let size = results.points.first().map_or(ByteSize(0), |window| window.point.size_bytes);
     let load = format!(
-        "The load is a closed loop: as many workers as calls in flight, each of which makes a call when the one \
-         before has ended. Messages have {size} of payload. A ping-pong is a bidi stream of each worker with one \
-         message under way."
+        "The load is a closed loop: one worker per call in flight; each makes a call when its previous one has ended. \
+         Messages have {size} of payload. A ping-pong is a bidi stream per worker with one message in flight."
     );
     [pinned, load].into_iter().chain(METHOD.map(str::to_owned)).collect()
 }

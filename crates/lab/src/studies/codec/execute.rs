@@ -198,14 +198,14 @@ impl Calls {
 /// Returns the figures of a valid window, or why there are none.
 fn figures(found: &load::WindowMeasurement) -> Result<CallFigures, String> {
     let load::WindowMeasurement::Figures(measured) = found else {
-        return Err("the window found no figures".to_owned());
+        return Err("the window has no figures".to_owned());
     };
     let (load, usage) = (&measured.load, measured.usage.as_ref());
     if let Some(reason) = judge_window(Ok(load), usage).invalid_reason() {
         return Err(reason);
     }
     let (Some(usage), Some(latency)) = (usage, load.latency_ns) else {
-        return Err("the kernel does not tell CPU time, or no call was timed".to_owned());
+        return Err("no CPU time from the kernel, or no call was timed".to_owned());
     };
     let cpu_ns = (usage.client.cpu_ns() + usage.server.cpu_ns()) as f64 / load.messages as f64;
     Ok(CallFigures { p50_ns: latency.p50 as f64, cpu_ns, rate_per_s: load.rate_per_s })

@@ -82,7 +82,7 @@ impl<'a> Findings<'a> {
 
     /// Returns that note as a sentence to append, or nothing.
     fn ownership_sentence(self, one: &str, other: &str) -> String {
-        self.ownership_note(one, other).map(|it| format!(" Unlike each other, {it}.")).unwrap_or_default()
+        self.ownership_note(one, other).map(|it| format!(" They differ: {it}.")).unwrap_or_default()
     }
 
     fn where_it_wins(self) -> Option<String> {
@@ -150,7 +150,7 @@ impl<'a> Findings<'a> {
             listed("MessagePack took less time at", message_pack.iter().filter(faster)),
             json.iter()
                 .any(|it| it.protobuf.decodes.is_some())
-                .then(|| "What is owned is compared with what is owned, borrowed with borrowed.".to_owned()),
+                .then(|| "Owned results are compared with owned ones, borrowed with borrowed.".to_owned()),
         ];
         Some(sentences.into_iter().flatten().collect::<Vec<_>>().join(" "))
     }
@@ -167,8 +167,8 @@ impl<'a> Findings<'a> {
             grown => format!(" Protobuf’s bytes of {grown} do not get fewer by compression."),
         };
         Some(format!(
-            "JSON is {} the bytes of Protobuf. Each message compressed by itself, the gap is {} with gzip and {} with \
-             zstd.{growing}",
+            "JSON is {} the bytes of Protobuf. With each message compressed separately, the gap is {} with gzip and \
+             {} with zstd.{growing}",
             range(RAW)?,
             range(ComparedFigure::Bytes(|size| size.gzip))?,
             range(ComparedFigure::Bytes(|size| size.zstd))?
@@ -186,9 +186,8 @@ impl<'a> Findings<'a> {
         let codec = |format| shares.iter().find(|it| it.format == format).map(|it| it.codec.as_str());
         let (protobuf, json) = (codec(Format::Protobuf)?, codec(Format::Json)?);
         Some(format!(
-            "Of a lone call over a UNIX socket that echoes the message, all four conversions are {} with {protobuf} \
-             and {} with {json}. With {in_flight} calls in flight, of both sides’ processor time, they are {} and \
-             {}.{}",
+            "All four conversions make up {} of a lone echo call over a UNIX socket with {protobuf}, and {} with \
+             {json}. With {in_flight} calls in flight, they make up {} and {} of both sides’ processor time.{}",
             range(Format::Protobuf, true)?,
             range(Format::Json, true)?,
             range(Format::Protobuf, false)?,
@@ -303,8 +302,8 @@ impl<'a> Findings<'a> {
             Some(format!(" {protobuf} takes {} the time of {ours} here.{unlike}", range.plain()))
         });
         Some(format!(
-            "{json} takes {} the time of {protobuf} for a round trip: the factor of {PUBLISHED_RATIO} that was \
-             published for ten million of them is reached {reached}.{}",
+            "{json} takes {} the time of {protobuf} for a round trip: the published factor of {PUBLISHED_RATIO} for \
+             ten million of them is reached {reached}.{}",
             Span::of(ratios)?,
             ours.unwrap_or_default()
         ))
@@ -313,8 +312,8 @@ impl<'a> Findings<'a> {
     fn noise(self) -> Option<String> {
         let noise = self.analysis.noise.as_ref()?;
         Some(format!(
-            "{} lines were measured twice, beside themselves: the two differed by {} in the median and {} at most, \
-             which is the noise floor. Within a line, the middle half of the rounds lay within {}.",
+            "{} lines were measured twice: the two differed by {} in the median and {} at most, which is the noise \
+             floor. Within a line, the middle half of the rounds lay within {}.",
             noise.doubles,
             percent(noise.typical - 1.0),
             percent(noise.floor - 1.0),

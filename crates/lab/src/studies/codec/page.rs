@@ -61,7 +61,7 @@ pub(super) fn sections(study: &CodecAnalysis<'_>) -> Vec<Section> {
     times.push(Block::hint(
         "A panel for each message, each with a scale of its own, codecs from the smallest figure to the largest. The \
          time is the median of the rounds at the largest number of conversions. Bytes per second are of the codec’s \
-         own bytes: who writes more bytes for the same message looks faster by it.",
+         own bytes: a codec that writes more bytes for the same message looks faster.",
     ));
     vec![
         Section::new("findings", "Findings", "Findings", vec![findings(found)]),
@@ -76,7 +76,7 @@ pub(super) fn sections(study: &CodecAnalysis<'_>) -> Vec<Section> {
             vec![
                 Block::Table(table(results, analysis)),
                 Block::hint(
-                    "A click on a column’s name sorts by it. The same figures lie in `results.csv`, and every window \
+                    "Click a column to sort by it. The same figures are in `results.csv`, and every window \
                      in `results.json`.",
                 ),
             ],
@@ -119,9 +119,11 @@ pub(super) fn method(results: &CodecResults) -> Vec<String> {
             "Messages are generated from a seed ({seed}): the same on every machine. Where there are several of a \
              kind, they are converted one after the other."
         ),
-        None => "Messages are the user’s own. Codecs that generate code for a type cannot know theirs: those that \
-                 learn it at run time take part alone."
-            .to_owned(),
+        None => {
+            "Messages are supplied by the user. Codecs with generated code do not know them: only those that \
+                 learn the type at run time take part."
+                .to_owned()
+        }
     };
     let windows = format!(
         "{WARM_UPS} conversions come before each window and are not counted. A window is then timed as a whole with \
@@ -143,20 +145,20 @@ pub(super) fn method(results: &CodecResults) -> Vec<String> {
 
 /// Method common to all codecs.
 const ALIKE: [&str; 3] = [
-    "Everybody encodes into a buffer that is cleared and used again, and decodes from bytes in memory. What is \
-     decoded is dropped within the time. Before anything is timed, each codec has read back what it wrote.",
+    "Each codec encodes into a reused buffer and decodes from bytes in memory. Dropping the decoded value is part of \
+     the time. Before anything is timed, each codec has read back what it wrote.",
     "What is decoded is owned, or it is borrowed: its strings stay in the bytes. Each field of what is borrowed is \
      then read within the time, down to the last number and the length of each string, as its user still has to; \
      nothing more is done to what is owned. Allocations and instructions are counted likewise.",
-    "serde’s codecs convert plain structs, Protobuf’s the messages that they generate. JSON writes what is absent as \
+    "serde’s codecs convert plain structs, Protobuf’s the messages that they generate. JSON writes absent values as \
      null.",
 ];
 /// Method for noise, allocations and instructions.
 const COUNTED: [&str; 2] = [
-    "Of each message and operation the first codec is measured a second time in the same rounds: what the two differ \
-     by is the noise floor.",
+    "For each message and operation, the first codec is measured a second time in the same rounds: the difference is \
+     the noise floor.",
     "Allocations are counted by the program’s own allocator, on the thread that converts. Instructions are counted by \
-     callgrind, in a run of its own, from the program’s user space alone.",
+     callgrind in a separate run, in user space only.",
 ];
 
 /// Describes a codec: `thalweg: dynamic messages (borrowed, read)`.
@@ -171,7 +173,7 @@ pub(super) fn facts(results: &CodecResults) -> Facts {
     let left_out: Vec<&str> = results.left_out.iter().map(|left_out| left_out.what.as_str()).collect();
     vec![
         ("Windows", format!("{} of {}", results.measured(), results.planned)),
-        ("Steps left out", format!("{}, for want of time", results.steps_left_out.len())),
+        ("Steps left out", format!("{}, for lack of time", results.steps_left_out.len())),
         ("Left out", if left_out.is_empty() { "nothing".to_owned() } else { left_out.join(", ") }),
         ("Codecs", codecs.join(", ")),
     ]

@@ -30,7 +30,7 @@ pub(super) fn convert(
     folder: &Path,
     quick: bool,
 ) -> Result<PeerResult, String> {
-    let (_, name) = CONVERTERS.iter().find(|peer| peer.0 == name).ok_or("nobody knows it")?;
+    let (_, name) = CONVERTERS.iter().find(|peer| peer.0 == name).ok_or("unknown codec")?;
     let program = peers.executable_of(name)?;
     let mut command = Command::new(&program);
     command.arg("convert").arg("--messages").arg(folder);
@@ -41,18 +41,18 @@ pub(super) fn convert(
         .stdin(Stdio::null())
         .stderr(Stdio::inherit())
         .output()
-        .map_err(|error| format!("`{} convert` cannot be started: {error}", program.display()))?;
+        .map_err(|error| format!("failed to start `{} convert`: {error}", program.display()))?;
     if !output.status.success() {
-        return Err(format!("`{} convert` ended with {}", program.display(), output.status));
+        return Err(format!("`{} convert` failed: {}", program.display(), output.status));
     }
     read(name, &output.stdout).map_err(|reason| format!("`{} convert` printed {reason}", program.display()))
 }
 
 fn read(name: &str, text: &[u8]) -> Result<PeerResult, String> {
     let printed: Printed =
-        serde_json::from_slice(text).map_err(|error| format!("no {PEER_SCHEMA}: {error}"))?;
+        serde_json::from_slice(text).map_err(|error| format!("invalid {PEER_SCHEMA}: {error}"))?;
     if printed.schema != PEER_SCHEMA {
-        return Err(format!("{}, not {PEER_SCHEMA}", printed.schema));
+        return Err(format!("{}, expected {PEER_SCHEMA}", printed.schema));
     }
     let Printed { version, method, codecs, lines, loops, .. } = printed;
     Ok(PeerResult { name: name.to_owned(), version, method, codecs, lines, loops })

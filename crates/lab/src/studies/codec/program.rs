@@ -113,15 +113,18 @@ impl CodecProgram {
         let mut process = Process::spawn_with_stdin(&mut command, cpu)
             .or_else(|_| Process::spawn_with_stdin(&mut command, None))
             .map_err(|error| {
-                NoCodecs::Failed(program_error(program, &format!("cannot be started: {error}")))
+                NoCodecs::Failed(program_error(program, &format!("failed to start: {error}")))
             })?;
         let responses = process.lines();
         let Ok(first) = responses.recv() else { return Err(start_error(program, process)) };
         let Hello { schema, codecs, data, sizes, lines } = read(&first).map_err(|reason| {
-            NoCodecs::Failed(program_error(program, &format!("printed no {SCHEMA}: {reason}")))
+            NoCodecs::Failed(program_error(program, &format!("printed invalid {SCHEMA}: {reason}")))
         })?;
         if schema != SCHEMA {
-            return Err(NoCodecs::Failed(program_error(program, &format!("speaks {schema}, not {SCHEMA}"))));
+            return Err(NoCodecs::Failed(program_error(
+                program,
+                &format!("speaks {schema}, expected {SCHEMA}"),
+            )));
         }
         Ok(Self { program: program.to_owned(), process, responses, codecs, data, sizes, lines })
     }
@@ -129,17 +132,17 @@ impl CodecProgram {
     /// Sends a request and returns the field `name` of the response.
     fn request<T: DeserializeOwned>(&mut self, request: &Request<'_>, name: &str) -> Result<T, String> {
         let request = serde_json::to_string(request).map_err(|error| error.to_string())?;
-        let stdin = self.process.child.stdin.as_mut().expect("it was started to be told");
+        let stdin = self.process.child.stdin.as_mut().expect("stdin is piped");
         // A closed pipe is detected by the missing response.
         let _ = writeln!(stdin, "{request}");
         let answer =
-            self.responses.recv().map_err(|_| program_error(&self.program, "ended before it answered"))?;
+            self.responses.recv().map_err(|_| program_error(&self.program, "exited before it responded"))?;
         let mut answer: Map<String, Value> = read(&answer).unwrap_or_default();
         if let Some(Value::String(reason)) = answer.remove("error") {
             return Err(reason);
         }
         let found = answer.remove(name).and_then(|found| serde_json::from_value(found).ok());
-        found.ok_or_else(|| program_error(&self.program, "does not answer as peers/README.md says"))
+        found.ok_or_else(|| program_error(&self.program, "printed an invalid response; see peers/README.md"))
     }
 
     /// Makes [`WARM_UPS`] conversions, then times `conversions`.
@@ -225,9 +228,9 @@ mod tests {
         assert_eq!(codecs.convert(&line, 7), Err(echoed.to_owned()));
         assert_eq!(codecs.allocations(&line), Ok(Allocations { blocks: 1.0, bytes: 20.5 }));
         let unlike = codecs.write_messages(Path::new("/tmp")).unwrap_err();
-        assert_eq!(unlike, "`peer bench` does not answer as peers/README.md says");
+        assert_eq!(unlike, "invalid output of `peer bench`; see peers/README.md");
         let ended = codecs.instructions(Path::new("/tmp")).unwrap_err();
-        assert_eq!(ended, "`peer bench` ended before it answered");
+        assert_eq!(ended, "`peer bench` exited before it responded");
         assert!(codecs.convert(&line, 10).is_err(), "who has ended answers nothing more");
     }
 

@@ -162,7 +162,7 @@ impl StudyTables for CodecTables {
                 self.instructions = counted;
             }
             (CodecWindow::Peer { .. }, Ok(CodecMeasurement::Peer(peer))) => self.peers.push(*peer),
-            (window, Ok(_)) => leave_out(left_out, window, "the window found something else".to_owned()),
+            (window, Ok(_)) => leave_out(left_out, window, "unexpected result of the window".to_owned()),
             (window, Err(reason)) => leave_out(left_out, window, reason),
         }
     }

@@ -51,7 +51,7 @@ pub struct Conversions {
     pub(crate) line: CodecLine,
     /// Whether it is the line's duplicate, for the noise floor.
     pub(crate) is_duplicate: bool,
-    #[expect(clippy::struct_field_names, reason = "results and plans call it so")]
+    #[expect(clippy::struct_field_names, reason = "the term in results and plans")]
     pub(crate) conversions: u64,
     /// Round of the step, from 0.
     pub(crate) round: u32,

@@ -20,7 +20,7 @@ pub(super) fn answer(cells: &ConnectionsCells<'_>) -> Option<String> {
     let Some(ns) = ours.ns() else {
         let latency = time(ours.cell.latency_named("p50")?);
         let rate = count(ours.cell.rate_per_s());
-        return Some(format!("Over {}, {name} answers {rate} calls/s, in {latency} (median).", many(last)));
+        return Some(format!("Over {}, {name} handles {rate} calls/s, in {latency} (median).", many(last)));
     };
     let grown =
         first.ours().and_then(ServerCell::ns).filter(|_| first.load.connections < last.load.connections);
@@ -78,7 +78,7 @@ fn growth(cells: &ConnectionsCells<'_>) -> Option<String> {
     let has_grown = !grown.is_empty() && first.load.connections != last.load.connections;
     has_grown.then(|| {
         format!(
-            "From {} to {}, all of them active with {} in flight on each, the server’s processor time of a call goes: \
+            "From {} to {}, all of them active with {} in flight on each, the server’s processor time per call goes: \
              {}.",
             many(first),
             many(last),
@@ -102,7 +102,7 @@ fn floor(cells: &ConnectionsCells<'_>) -> Option<String> {
     };
     let clauses: Vec<String> = cells.all_active().into_iter().filter_map(of_cell).collect();
     let clauses = some(clauses)?.join("; ");
-    Some(format!("What a call costs the server ÷ what a message costs the bare echo, {clauses}."))
+    Some(format!("Cost of a call for the server ÷ cost of a message for the bare echo, {clauses}."))
 }
 
 fn servers(cells: &ConnectionsCells<'_>) -> Option<String> {
@@ -150,7 +150,7 @@ fn idle(cells: &ConnectionsCells<'_>) -> Option<String> {
     };
     let clauses: Vec<String> = cells.stacks().iter().filter_map(of_stack).collect();
     Some(format!(
-        "With {} active among {}, a call costs the server, beside what it costs with the active ones alone: {}.",
+        "Cost of a call for the server with {} active among {}, relative to the active ones alone: {}.",
         connections(among.load.active),
         grouped(f64::from(among.load.connections)),
         some(clauses)?.join(", ")
@@ -211,5 +211,5 @@ fn arrivals(cells: &ConnectionsCells<'_>) -> Option<String> {
     };
     let clauses: Vec<String> = cells.arrivals.iter().map(of_server).collect();
     let clauses = some(clauses)?.join("; ");
-    Some(format!("Connections that come, make a call and go, with the processor time of each: {clauses}."))
+    Some(format!("New connections, each for one call, with the processor time of each: {clauses}."))
 }

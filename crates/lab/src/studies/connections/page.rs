@@ -30,10 +30,10 @@ pub(super) fn sections(study: &ConnectionsAnalysis<'_>) -> Vec<Section> {
             vec![
                 Block::Table(servers(cells)),
                 Block::hint(
-                    "A click on a column’s name sorts by it. Processor time is of one call, in user space and in the \
-                     kernel. Memory is what the server grew by since its first connection, for each of the others: \
-                     idle after a call, and under the load. Jain’s index is 1 where all active connections had as many \
-                     calls. The same figures lie in `results.csv`.",
+                    "Click a column to sort by it. Processor time is of one call, in user space and in the \
+                     kernel. Memory is the server’s growth per connection after the first: idle after a call, and \
+                     under load. Jain’s index is 1 if all active connections had the same number of calls. The same \
+                     figures are in `results.csv`.",
                 ),
             ],
         ),
@@ -163,17 +163,16 @@ pub(super) fn method(results: &LabResults) -> Vec<String> {
     let pinned = facts::pinned(settings.client_cpus.as_ref(), settings.server_cpus.as_ref());
     let size = results.points.first().map_or(ByteSize(0), |window| window.point.size_bytes);
     let load = format!(
-        "All servers have the same client: one thread over epoll, which sends unary calls as frames that it made \
-         once. Messages have {size} of payload. The load is a closed loop: a call that ends is followed by \
-         another on the same connection."
+        "All servers have the same client: one epoll thread, which sends unary calls as prepared frames. Messages \
+         have {size} of payload. The load is a closed loop: when a call ends, another starts on the same connection."
     );
     [pinned, load].into_iter().chain(METHOD.map(str::to_owned)).chain(settings.cut.clone()).collect()
 }
 
 const METHOD: [&str; 5] = [
-    "Connections are opened some at a time, and each makes a call, before any is measured. Active ones are spread \
-     evenly over all; the others stay open and idle.",
-    "The bare echo is a server of one thread over epoll, which sends back what came: an event, a recv and a send. \
+    "Connections are opened some at a time, and each makes a call, before any is measured. Active connections are \
+     spread evenly; the others stay open and idle.",
+    "The bare echo is a single-threaded epoll server that sends back what it receives: an event, a recv and a send. \
      Its messages have 60 bytes and the payload.",
     "Each window has a server process of its own. Windows of one load are short and interleaved, in forward and \
      then reverse order (ABBA); a ratio is of windows of the same round, and its interval is that of 95 %.",

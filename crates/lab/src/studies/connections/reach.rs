@@ -70,9 +70,9 @@ impl Reach {
         let (most, beyond) = (self.most(), enumerated(beyond));
         let by_descriptors = descriptors.saturating_sub(OTHER_DESCRIPTORS);
         let limit = if u64::from(most) == by_descriptors {
-            format!("a process may have {descriptors} descriptors (`ulimit -Hn`)")
+            format!("a process can have {descriptors} file descriptors (`ulimit -Hn`)")
         } else {
-            format!("clients get one of {ports} ports (net.ipv4.ip_local_port_range)")
+            format!("clients have {ports} ports (net.ipv4.ip_local_port_range)")
         };
         format!("The grid ends at {most} connections, and leaves {beyond} out: {limit}.")
     }
@@ -80,7 +80,7 @@ impl Reach {
 
 /// Error for a text that is not a number of connections.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a number of connections: write a number from 1 on, or max")]
+#[error("invalid number of connections `{0}`; use a number from 1 or max")]
 pub struct NotMany(String);
 
 impl FromStr for Many {

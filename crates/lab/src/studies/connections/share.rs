@@ -9,7 +9,7 @@ pub struct Share(f64);
 
 /// Error for a text that is not a share.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a share of the connections: write a percentage above 0 and up to 100, such as 10%")]
+#[error("invalid share of connections `{0}`; use a percentage above 0 and up to 100, such as 10%")]
 pub struct NotAShare(String);
 
 impl Share {

@@ -275,7 +275,7 @@ fn spikes(analysis: &SizesLines<'_>) -> Option<String> {
     if sentences.is_empty() {
         return None;
     }
-    sentences.push("Spikes are part of every figure here; none was cut.".to_owned());
+    sentences.push("Spikes are part of every figure here; none were removed.".to_owned());
     Some(sentences.join(" "))
 }
 

@@ -55,8 +55,8 @@ pub(super) fn sections(study: &SizesAnalysis<'_>) -> Vec<Section> {
         sections.push(Section::new("summary", "Summary", "Findings", vec![findings(found)]));
     }
     if !lines.lines.is_empty() {
-        let about = "For each kind of call the wait that lay farthest from what is typical of its run, and how long \
-                     into the run it fell. Typical is the median latency, and of streams one way the mean time between \
+        let about = "For each kind of call: the wait farthest from what is typical of its run, and when in the run it \
+                     occurred. Typical is the median latency, and of streams one way the mean time between \
                      two readings of the clock. Spikes are part of every mean, percentile and maximum on this page.";
         let spikes = vec![Block::about(about), Block::Table(figures::spikes(lines))];
         sections.extend([
@@ -71,10 +71,10 @@ pub(super) fn sections(study: &SizesAnalysis<'_>) -> Vec<Section> {
         Block::Raw(html! { p.about data-count aria-live="polite" {} }),
         Block::Table(figures::table(study)),
         Block::hint(
-            "A click on a column's name sorts by it. Throughput counts payload bytes in one direction. “Of socket” is \
+            "Click a column to sort by it. Throughput counts payload bytes in one direction. “Of socket” is \
              the rate beside that of a bare socket that moves the same bytes in the same run. CPU is the client's, \
-             user and system together, per operation. The same figures lie in `results.csv`, and with whole \
-             distributions in `results.json`. A name leads to the windows that its row was told from."
+             user and system together, per operation. The same figures are in `results.csv`, and with whole \
+             distributions in `results.json`. Click a name for the windows behind its row."
         ),
     ]));
     if comparison.is_none() {

@@ -78,7 +78,7 @@ impl Machine {
     fn window(&mut self, point: &Point, pair: Option<Pair>, round: u32) -> PointResult {
         let mut window = comparison::window(point, pair, round, &mut self.random);
         let is_slow = DISTURBED.contains(&self.windows);
-        let started = humantime::parse_rfc3339("2026-11-21T08:00:00Z").expect("it is a time");
+        let started = humantime::parse_rfc3339("2026-11-21T08:00:00Z").expect("a valid time");
         let started = started + STEP * self.windows;
         self.windows += 1;
         let Outcome::Measured(measured) = &mut window.outcome else { return window };

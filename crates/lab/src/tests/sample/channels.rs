@@ -36,7 +36,7 @@ pub(crate) fn quick() -> LabResults {
     sample.stacks = [("thalweg", "thalweg 0.1.0"), ("grpc-cpp", "gRPC C++ 1.51.1")]
         .map(|(name, version)| StackInfo {
             settings: Vec::new(),
-            stack: name.parse().expect("it is a name"),
+            stack: name.parse().expect("a valid name"),
             version: version.to_owned(),
         })
         .to_vec();
@@ -65,7 +65,7 @@ pub(crate) fn quick() -> LabResults {
 fn all_contenders() -> Vec<Contender> {
     let variants = ["own", "distinct", "shared", "one"].map(str::to_owned);
     let mut all = contenders(&Pair::ours(), &[], 6);
-    all.extend(contenders(&Pair::own("grpc-cpp".parse().expect("it is a name")), &variants, 6));
+    all.extend(contenders(&Pair::own("grpc-cpp".parse().expect("a valid name")), &variants, 6));
     all
 }
 

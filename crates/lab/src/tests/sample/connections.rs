@@ -20,7 +20,7 @@ const ARRIVAL_NS: f64 = 60_000.0;
 const TLS_NS: f64 = 400_000.0;
 
 pub(crate) fn quick() -> LabResults {
-    let stacks: Vec<Stack> = ["thalweg", "grpc-cpp"].map(|name| name.parse().expect("it is a name")).to_vec();
+    let stacks: Vec<Stack> = ["thalweg", "grpc-cpp"].map(|name| name.parse().expect("a valid name")).to_vec();
     let options = ConnectionsOptions {
         connections: vec![1, 10, 100, 1000, 10_000],
         tls: stacks.clone(),
@@ -39,7 +39,7 @@ pub(crate) fn quick() -> LabResults {
     let stacks = [("thalweg", "thalweg 0.1.0"), ("grpc-cpp", "gRPC C++ 1.51.1")]
         .map(|(name, version)| StackInfo {
             settings: Vec::new(),
-            stack: name.parse().expect("it is a name"),
+            stack: name.parse().expect("a valid name"),
             version: version.to_owned(),
         })
         .to_vec();

@@ -73,7 +73,7 @@ fn fields_have_names_types_and_values() {
                 "string text = 2: \"a\"",
                 "E mood = 3: BAD",
                 "repeated sint32 row = 4: -1 300",
-                "repeated sint32 row = 4: 1; not packed, though declared so: decoders take both",
+                "repeated sint32 row = 4: 1; not packed, but declared packed: decoders accept both",
                 "M inner = 5: p.M",
                 "M.G g = 6: p.M.G",
                 "bytes left = 7: 00",
@@ -93,15 +93,15 @@ fn unusual_encodings_have_remarks() {
             field_texts(input, message),
             [
                 "int32 id = 1: 1",
-                "int32 id = 1: 705032704; has more bits than the type, which are dropped; \
-                 here again: the last one counts",
-                "E mood = 3: 9; not in the enum, which is closed: an unknown field to decoders",
-                "string text = 2: ?; written as VARINT, not as LEN: an unknown field to decoders",
+                "int32 id = 1: 705032704; exceeds the type: the excess bits are dropped; \
+                 duplicate: the last value counts",
+                "E mood = 3: 9; not a value of the closed enum: decoders treat it as an unknown field",
+                "string text = 2: ?; wire type VARINT, expected LEN: decoders treat it as an unknown field",
                 "bytes left = 7: ",
-                "float right = 8: 1.5; clears left: both are in oneof either",
-                "?: ?; unknown to the schema",
+                "float right = 8: 1.5; clears left, which is also in oneof either",
+                "?: ?; not in the schema",
                 "M inner = 5: p.M",
-                "M inner = 5: p.M; here again: the two are merged",
+                "M inner = 5: p.M; duplicate: the two are merged",
             ]
         );
     });
@@ -109,8 +109,8 @@ fn unusual_encodings_have_remarks() {
         assert_eq!(
             field_texts(input, message),
             [
-                "int32 n = 3: 0; the default, which need not be written",
-                "repeated fixed32 row = 2: 1; not packed, though declared so: decoders take both",
+                "int32 n = 3: 0; default value, could be omitted",
+                "repeated fixed32 row = 2: 1; not packed, but declared packed: decoders accept both",
             ]
         );
     });

@@ -97,7 +97,7 @@ impl Assembler {
         self.forbid_long_form()?;
         self.forbid_grpc()?;
         let Some(tag) = self.tag else {
-            return Err(self.position.error("a group needs its number before it, such as `3: !{`"));
+            return Err(self.position.error("expected a field number before the group, such as `3: !{`"));
         };
         self.announce(WireType::StartGroup);
         self.open(Brace::Group(tag.number))
@@ -109,7 +109,7 @@ impl Assembler {
         let end_excess = if is_group { self.long_form.take().map_or(0, |(excess, _)| excess) } else { 0 };
         self.complete()?;
         let Some(open_brace) = self.open_braces.pop() else {
-            return Err(self.position.error("this brace closes none that is open"));
+            return Err(self.position.error("closing brace without an open one"));
         };
         let inner = std::mem::replace(&mut self.output, open_brace.before);
         match open_brace.brace {
@@ -117,7 +117,7 @@ impl Assembler {
             Brace::Group(_) => {}
             Brace::Grpc(flags) => {
                 let length = u32::try_from(inner.len())
-                    .map_err(|_| open_brace.position.error("a message of gRPC has less than 4 GiB"))?;
+                    .map_err(|_| open_brace.position.error("a gRPC message is limited to 4 GiB"))?;
                 self.output.push(flags);
                 self.output.extend_from_slice(&length.to_be_bytes());
             }
@@ -132,8 +132,8 @@ impl Assembler {
     fn bytes(&mut self, bytes: &[u8]) -> Result<(), AssembleError> {
         if self.tag.is_some() {
             return Err(self.position.error(
-                "bytes behind a tag belong into braces, which give them their length: {…}; or say the tag's type, \
-                 such as `1:LEN`",
+                "expected braces around bytes after a tag, such as {…}; without braces, use a tag with its type, such \
+                 as `1:LEN`",
             ));
         }
         self.forbid_long_form()?;
@@ -148,14 +148,15 @@ impl Assembler {
             Some(("long-form", excess)) => {
                 self.forbid_long_form()?;
                 let excess = excess.parse().ok().filter(|excess| *excess <= EXCESS_MAX).ok_or_else(|| {
-                    self.position.error(format!("`long-form:` wants a number of bytes up to {EXCESS_MAX}"))
+                    self.position
+                        .error(format!("expected a number of bytes up to {EXCESS_MAX} after `long-form:`"))
                 })?;
                 self.long_form = Some((excess, self.position));
             }
             Some(("grpc", flags)) => {
                 self.complete()?;
                 let flags = flags.parse().map_err(|_| {
-                    self.position.error("`grpc:` wants the flags as a number, such as `grpc:0 {…}`")
+                    self.position.error("expected the flags as a number after `grpc:`, such as `grpc:0 {…}`")
                 })?;
                 self.grpc = Some((flags, self.position));
             }
@@ -167,13 +168,15 @@ impl Assembler {
 
     fn tag(&mut self, number: &str, wire_type: &str) -> Result<(), AssembleError> {
         if let Some(OpenTag { number, .. }) = self.tag {
-            return Err(self.position.error(format!("field {number} has no value yet")));
+            return Err(self
+                .position
+                .error(format!("expected the value of field {number}, found another tag")));
         }
         let number = Number::parse(number)
             .and_then(|number| u64::try_from(number.magnitude).ok().filter(|_| !number.is_negative))
             .filter(|number| (1..=u64::from(NUMBER_MAX)).contains(number))
             .ok_or_else(|| {
-                self.position.error(format!("`{number}` is no field number: those are 1 to {NUMBER_MAX}"))
+                self.position.error(format!("invalid field number `{number}`; expected 1 to {NUMBER_MAX}"))
             })? as u32;
         let excess = self.long_form.take().map_or(0, |(excess, _)| excess);
         if wire_type.is_empty() {
@@ -186,7 +189,7 @@ impl Assembler {
         let Some(bits) = by_name.or_else(by_number) else {
             let names = WIRE_TYPES.map(wire_type_name).join(", ");
             return Err(self.position.error(format!(
-                "`{wire_type}` is no wire type; there are {names}, 0 to 7, or none after the colon"
+                "invalid wire type `{wire_type}`; expected {names}, 0 to 7, or nothing after the colon"
             )));
         };
         put_tag(&mut self.output, number, bits, excess);
@@ -196,7 +199,7 @@ impl Assembler {
     /// Parses a number, or a word for one.
     fn value(&mut self, word: &str) -> Result<(), AssembleError> {
         let unknown = || {
-            format!("`{word}` is neither a number nor a tag (`1:`), a string (\"…\") or bytes in hex (`…`)")
+            format!("expected a number, a tag (`1:`), a string (\"…\") or bytes in hex (`…`), found `{word}`")
         };
         let value = Scalar::parse(word).ok_or_else(|| self.position.error(unknown()))?;
         let value = value.map_err(|what| self.position.error(format!("`{word}` {what}")))?;
@@ -230,7 +233,7 @@ impl Assembler {
     fn forbid_long_form(&self) -> Result<(), AssembleError> {
         match self.long_form {
             Some((_, position)) => {
-                Err(position.error("`long-form:` makes tags, whole numbers and lengths longer; none follows"))
+                Err(position.error("expected a tag, whole number or length after `long-form:`"))
             }
             None => Ok(()),
         }
@@ -238,7 +241,7 @@ impl Assembler {
 
     fn forbid_grpc(&self) -> Result<(), AssembleError> {
         match self.grpc {
-            Some((_, position)) => Err(position.error("a brace must follow: `grpc:0 {…}`")),
+            Some((_, position)) => Err(position.error("expected a brace, such as `grpc:0 {…}`")),
             None => Ok(()),
         }
     }
@@ -344,8 +347,8 @@ impl Scalar {
         Some(match suffix {
             "i32" => number.bits(32).map(|bits| Scalar::I32(bits as u32)).ok_or("does not fit in 4 bytes"),
             "i64" => number.bits(64).map(Scalar::I64).ok_or("does not fit in 8 bytes"),
-            "z" => number.zigzag().map(Scalar::Varint).ok_or("is more than sint64 has"),
-            _ => number.bits(64).map(Scalar::Varint).ok_or("is more than 64 bits have"),
+            "z" => number.zigzag().map(Scalar::Varint).ok_or("does not fit in sint64"),
+            _ => number.bits(64).map(Scalar::Varint).ok_or("does not fit in 64 bits"),
         })
     }
 }

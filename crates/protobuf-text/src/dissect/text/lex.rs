@@ -99,7 +99,7 @@ impl<'a> Lexer<'a> {
             '}' => TokenKind::Close,
             '!' => match self.bump() {
                 Some('{') => TokenKind::OpenGroup,
-                _ => return Err(position.error("a group begins with `!{`")),
+                _ => return Err(position.error("expected `{` after `!`")),
             },
             '"' => TokenKind::Bytes(self.string(position)?),
             '`' => TokenKind::Bytes(self.hex(position)?),
@@ -121,7 +121,7 @@ impl<'a> Lexer<'a> {
         loop {
             let position = self.position;
             match self.bump() {
-                None => return Err(start.error("this string does not end: `\"` is missing")),
+                None => return Err(start.error("unterminated string; expected a closing `\"`")),
                 Some('"') => return Ok(bytes),
                 Some('\\') => bytes.push(self.escape(position)?),
                 Some(c) => bytes.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
@@ -139,13 +139,13 @@ impl<'a> Lexer<'a> {
                 let mut digit = || self.bump().and_then(|c| c.to_digit(16));
                 match (digit(), digit()) {
                     (Some(high), Some(low)) => Ok((16 * high + low) as u8),
-                    _ => Err(position.error("`\\x` wants two hex digits")),
+                    _ => Err(position.error("expected two hex digits after `\\x`")),
                 }
             }
             Some(c) => {
-                Err(position.error(format!("`\\{c}` is not known; there are \\n \\r \\t \\\" \\\\ \\xNN")))
+                Err(position.error(format!("unknown escape `\\{c}`; use \\n \\r \\t \\\" \\\\ \\xNN")))
             }
-            None => Err(position.error("the text ends here")),
+            None => Err(position.error("unexpected end of the text")),
         }
     }
 
@@ -156,15 +156,17 @@ impl<'a> Lexer<'a> {
         loop {
             let position = self.position;
             match (self.bump(), high) {
-                (None, _) => return Err(start.error("these bytes do not end: a backtick is missing")),
+                (None, _) => return Err(start.error("unterminated bytes; expected a closing backtick")),
                 (Some('`'), None) => return Ok(bytes),
                 (Some('`'), Some(_)) => {
-                    return Err(position.error("a byte has two hex digits, and this is the first one only"));
+                    return Err(position.error("expected two hex digits per byte, found one"));
                 }
                 (Some(c), _) if c.is_whitespace() => {}
                 (Some(c), _) => {
-                    let digit =
-                        c.to_digit(16).ok_or_else(|| position.error(format!("`{c}` is no hex digit")))? as u8;
+                    let digit = c
+                        .to_digit(16)
+                        .ok_or_else(|| position.error(format!("expected a hex digit, found `{c}`")))?
+                        as u8;
                     match high.take() {
                         Some(high) => bytes.push(16 * high + digit),
                         None => high = Some(digit),

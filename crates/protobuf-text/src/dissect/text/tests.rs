@@ -29,12 +29,12 @@ fn written_text_assembles_to_the_same_bytes() {
     check("3b 0802 3c", "7: !{\n  1: 2\n}\n");
     check("3b 0802 bc00", "7:SGROUP\n  1: 2\nlong-form:1 7:EGROUP\n");
     check("10 ffffffffffffffffff7f", "2:VARINT `ffffffffffffffffff7f`\n");
-    check("1014 07", "2: 20\n# at offset 2: 0 is no field number: those are 1 to 536870911\n`07`\n");
+    check("1014 07", "2: 20\n# at offset 2: invalid field number 0; expected 1 to 536870911\n`07`\n");
     check(
         "1014 0a05 6162",
-        "2: 20\n# at offset 3: the length says 5 bytes, but there are only 2 bytes more\n`0a056162`\n",
+        "2: 20\n# at offset 3: the length is 5 bytes, but only 2 bytes are left\n`0a056162`\n",
     );
-    check("3b 0802", "7:SGROUP\n  1: 2\n  # at offset 3: group 7 does not end\n");
+    check("3b 0802", "7:SGROUP\n  1: 2\n  # at offset 3: group 7 is not closed\n");
     check("0a03 225c09", "1: {\"\\\"\\\\\\x09\"}\n");
 }
 
@@ -57,15 +57,11 @@ fn frames_are_written_with_their_prefixes() {
     check("0000000002 0801 0000000000", Framing::Grpc, "grpc:0 {\n  1: 1\n}\ngrpc:0 {\n}\n");
     check("0100000002 1f8b", Framing::Grpc, "grpc:1 {\n  # compressed\n  `1f8b`\n}\n");
     check("02 0801 8200 0802", Framing::Delimited, "{\n  1: 1\n}\nlong-form:1 {\n  1: 2\n}\n");
-    check(
-        "0000000009 0801",
-        Framing::Grpc,
-        "# what follows should have 9 bytes, and has 2\n`0000000009`\n1: 1\n",
-    );
+    check("0000000009 0801", Framing::Grpc, "# truncated: expected 9 bytes, found 2\n`0000000009`\n1: 1\n");
     check(
         "0000000000 0000",
         Framing::Grpc,
-        "grpc:0 {\n}\n# at offset 5: a message of gRPC begins with 5 bytes, and there are only 2 more\n`0000`\n",
+        "grpc:0 {\n}\n# at offset 5: expected the 5-byte gRPC prefix, found 2 bytes\n`0000`\n",
     );
 }
 
@@ -93,27 +89,27 @@ fn invalid_text_is_rejected_with_position_and_reason() {
         assert!(error.what.contains(part), "{part:?} in {error}");
     };
     check("1: {\n  2: 3", 1, 4, "not closed");
-    check("1: 2\n}", 2, 1, "none that is open");
+    check("1: 2\n}", 2, 1, "without an open one");
     check("1:", 1, 1, "field 1 has no value");
     check("{1:}", 1, 2, "field 1 has no value");
-    check("1: 2: 3", 1, 4, "field 1 has no value yet");
-    check("0: 1", 1, 1, "no field number");
-    check("-1: 1", 1, 1, "no field number");
-    check("1:WORD 2", 1, 1, "`WORD` is no wire type");
+    check("1: 2: 3", 1, 4, "expected the value of field 1, found another tag");
+    check("0: 1", 1, 1, "invalid field number");
+    check("-1: 1", 1, 1, "invalid field number");
+    check("1:WORD 2", 1, 1, "invalid wire type `WORD`");
     check("1: \"a\"", 1, 4, "braces");
-    check("1: {\"a}", 1, 5, "does not end");
+    check("1: {\"a}", 1, 5, "unterminated string");
     check("1: {\"\\q\"}", 1, 6, "`\\q`");
     check("`0`", 1, 3, "two hex digits");
-    check("`0g`", 1, 3, "`g` is no hex digit");
-    check("`00", 1, 1, "do not end");
-    check("polar", 1, 1, "`polar` is neither");
+    check("`0g`", 1, 3, "expected a hex digit, found `g`");
+    check("`00", 1, 1, "unterminated bytes");
+    check("polar", 1, 1, "found `polar`");
     check("1: 5000000000i32", 1, 4, "4 bytes");
     check("1: 18446744073709551616", 1, 4, "64 bits");
-    check("long-form:1 1.5", 1, 1, "none follows");
+    check("long-form:1 1.5", 1, 1, "after `long-form:`");
     check("long-form:x 1", 1, 1, "number of bytes");
-    check("!{}", 1, 1, "its number before it");
-    check("1: !x", 1, 4, "`!{`");
-    check("grpc:0 1: 2", 1, 1, "brace must follow");
+    check("!{}", 1, 1, "field number before the group");
+    check("1: !x", 1, 4, "after `!`");
+    check("grpc:0 1: 2", 1, 1, "expected a brace");
     check("grpc:no {}", 1, 1, "flags");
     check(&"{".repeat(1001), 1, 1001, "more than 1000");
 }

@@ -52,7 +52,7 @@ impl Writer<'_> {
             }
             _ => {
                 let (all, there) = (frame.truncated_from.unwrap_or_default(), frame.payload.len());
-                self.comment(&format!("what follows should have {all} bytes, and has {there}"));
+                self.comment(&format!("truncated: expected {all} bytes, found {there}"));
                 self.bytes(frame.prefix_span);
                 None
             }

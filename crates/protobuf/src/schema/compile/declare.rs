@@ -64,7 +64,7 @@ impl<'a> Compiler<'a> {
         let mut ranges = Vec::with_capacity(message.extension_ranges.len());
         for &(start, end) in &message.extension_ranges {
             if start < 1 || end <= start {
-                return Err(here(Problem::Invalid("an extension range is empty or begins below 1")));
+                return Err(here(Problem::Invalid("an extension range is empty or starts below 1")));
             }
             ranges.push(ExtensionRange { start: start as u32, end: end as u32 });
         }

@@ -29,7 +29,7 @@ pub(super) fn enum_data(declared: &raw::Enum<'_>, name: &str, scope: Scope<'_>) 
     for (index, value) in declared.values.iter().enumerate() {
         check_name(value.name)?;
         if !data.by_name.insert(index as u32, |position| declared.values[position as usize].name) {
-            return Err(Problem::Invalid("two values of the enum have one name"));
+            return Err(Problem::Invalid("two values of the enum have the same name"));
         }
         data.values.push(EnumValueData {
             name: value.name.into(),

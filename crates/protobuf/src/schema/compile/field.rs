@@ -58,7 +58,7 @@ pub(super) fn field(
             || features.presence != FieldPresence::Implicit);
     let default = match field.default {
         Some(_) if repeated || kind.is_message() => {
-            return Err(Problem::Invalid("only singular fields that are no messages have defaults"));
+            return Err(Problem::Invalid("only singular fields other than messages can have defaults"));
         }
         Some(_) if !explicit => {
             return Err(Problem::Invalid("a field without presence cannot have a default"));

@@ -110,7 +110,7 @@ impl<'a> Compiler<'a> {
                 return Err(here(&self.pool, &oneof.name, Problem::EmptyOneof));
             }
             if oneof.synthetic && oneof.fields.len() > 1 {
-                let problem = Problem::Invalid("proto3's optional needs a oneof of its own");
+                let problem = Problem::Invalid("a proto3 optional field needs its own oneof");
                 return Err(here(&self.pool, &oneof.name, problem));
             }
         }
@@ -140,7 +140,7 @@ impl<'a> Compiler<'a> {
                 });
             }
             if field.oneof.is_some() {
-                return Err(Problem::Invalid("an extension cannot be member of a oneof"));
+                return Err(Problem::Invalid("an extension cannot be a member of a oneof"));
             }
             Ok((data, entry))
         })();

@@ -93,8 +93,8 @@ impl Linker {
         let message = match (self.missing_reason(&missing), missing.resolved) {
             (Some(why), _) => why,
             (None, Some(resolved)) => format!(
-                "\"{name}\" stands for \"{resolved}\" here, which is not defined: \
-                 write \".{name}\" to begin with the outermost scope"
+                "\"{name}\" resolves to \"{resolved}\" here, which is not defined: use \".{name}\" to start from the \
+                 outermost scope"
             ),
             (None, None) => format!("\"{name}\" is not defined"),
         };

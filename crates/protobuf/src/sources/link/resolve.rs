@@ -59,7 +59,7 @@ impl Linker {
                     && let Some(before) = before.filter(|&before: &FieldId| self.pool[before].oneof != oneof)
                 {
                     let message = format!(
-                        "\"{}\" cannot stand between the fields of the oneof \"{}\"",
+                        "\"{}\" cannot be between the fields of the oneof \"{}\"",
                         self.pool[before].name, declared.oneofs[index].name
                     );
                     errors.push((self.pool[before].at.kind, message));

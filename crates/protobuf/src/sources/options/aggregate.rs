@@ -87,7 +87,7 @@ impl<'a> Parser<'a> {
             }
         }
         if !self.eat(b":") && !declared.is_message() {
-            return Err(format!("expected \":\" behind \"{}\", found {}", declared.name, self.found()));
+            return Err(format!("expected \":\" after \"{}\", found {}", declared.name, self.found()));
         }
         if is_repeated && self.eat(b"[") {
             if self.eat(b"]") {
@@ -182,7 +182,7 @@ impl<'a> Parser<'a> {
         let found = matches!(prefix, "type.googleapis.com" | "type.googleprod.com")
             .then(|| self.linker.lookup(self.scope, &format!(".{type_name}"), root, SymbolFilter::Any));
         let Some(Ok(Symbol::Message(message))) = found else {
-            return Err(format!("no message is known by the type URL \"{name}\""));
+            return Err(format!("unknown type URL \"{name}\""));
         };
         let value = self.message(message)?;
         let value = encode::option_message(&self.linker.pool, &value);
@@ -200,7 +200,8 @@ impl<'a> Parser<'a> {
     }
 
     fn extension(&mut self, message: MessageId, name: &str) -> Parsed<FieldId> {
-        let unknown = || format!("\"{name}\" is no extension of \"{}\"", self.linker.pool[message].full_name);
+        let unknown =
+            || format!("\"{name}\" is not an extension of \"{}\"", self.linker.pool[message].full_name);
         // protoc starts in the scope of the extended message.
         let from = match self.linker.pool[message].node {
             Some(node) => self.linker.pool[node].parent.unwrap_or(node),

@@ -60,7 +60,7 @@ fn check_names(name: &str, values: &[EnumValue], errors: &mut FoundErrors) {
         };
         if other.name != value.name && other.number != value.number {
             let message = format!(
-                "enum values \"{}\" and \"{}\" have one name but for case and the enum's own name before it",
+                "enum values \"{}\" and \"{}\" have the same name, ignoring case and the enum's name as a prefix",
                 value.name, other.name
             );
             errors.push((value.name_at, message));
@@ -122,7 +122,7 @@ fn check_json(values: &[EnumValue], allows_alias: bool, errors: &mut FoundErrors
         for name in [Some(&*value.name), customs[index].as_deref()].into_iter().flatten() {
             let &mut other = names.entry(name).or_insert(index);
             if values[other].number != value.number {
-                let message = format!("JSON string \"{name}\" is that of \"{}\", too", values[other].name);
+                let message = format!("JSON string \"{name}\" is already used by \"{}\"", values[other].name);
                 errors.push((value.name_at, message));
             }
         }

@@ -143,8 +143,7 @@ fn check_map(linker: &Linker, scope: &mut Scope, field: &Field, entry: MessageId
         && *declared.name == *map_entry_name(&field.name)
         && field.message == declared.parent;
     if !is_own {
-        let mut message =
-            format!("\"{}\" is made for a map, and cannot be a type by itself", declared.full_name);
+        let mut message = format!("\"{}\" is a map entry and cannot be used as a type", declared.full_name);
         let from = declared.parent.and_then(|parent| pool[pool[parent].node?].parent);
         if let Some(from) = from
             && let Ok(Symbol::Message(other)) = linker.lookup(scope, &declared.name, from, SymbolFilter::Type)

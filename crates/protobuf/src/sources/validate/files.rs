@@ -22,8 +22,9 @@ pub(super) fn check(pool: &Pool, file: FileId, errors: &mut FoundErrors) {
         let lite = plain.filter(|import| import.file.is_some_and(|file| is_lite(pool, file)));
         for import in lite.take(1) {
             let name = &import.name;
-            let message =
-                format!("\"{name}\" has optimize_for = LITE_RUNTIME, and can be imported by such files only");
+            let message = format!(
+                "\"{name}\" has optimize_for = LITE_RUNTIME: only files that have it, too, can import it"
+            );
             errors.push((import.at, message));
         }
     }

@@ -60,7 +60,7 @@ pub(super) fn targets(pool: &Pool, owner: Owner, errors: &mut FoundErrors) {
         let Some(options) = pool[field].options.as_deref() else { return };
         let mut allowed = options.value.varints(option::TARGETS).peekable();
         if allowed.peek().is_some() && !allowed.any(|allowed| allowed == target) {
-            messages.push(format!("option \"{}\" is not for a {name}", pool.field_full_name(field)));
+            messages.push(format!("option \"{}\" cannot be used on a {name}", pool.field_full_name(field)));
         }
     });
     let at = owner.name_at(pool);

@@ -69,7 +69,7 @@ fn check_json_names(
         }
         let kind = |is_custom| if is_custom { "custom" } else { "default" };
         let message = format!(
-            "the {} JSON name \"{name}\" of field \"{}\" is the {} one of field \"{}\", too",
+            "the {} JSON name \"{name}\" of field \"{}\" is also the {} one of field \"{}\"",
             kind(is_custom),
             declared.name,
             kind(other_is_custom),

@@ -73,7 +73,7 @@ fn lower_snake_case(name: &str) -> Option<&'static str> {
     if !name.starts_with(|c: char| c.is_ascii_lowercase()) {
         return Some("must begin with a lower case letter");
     }
-    has_bad_underscores(name).then_some("has an underscore at an end, or one that no letter follows")
+    has_bad_underscores(name).then_some("has a leading or trailing underscore, or one that no letter follows")
 }
 
 fn upper_snake_case(name: &str) -> Option<&'static str> {
@@ -83,7 +83,7 @@ fn upper_snake_case(name: &str) -> Option<&'static str> {
     if !name.starts_with(|c: char| c.is_ascii_uppercase()) {
         return Some("must begin with a capital letter");
     }
-    has_bad_underscores(name).then_some("has an underscore at an end, or one that no letter follows")
+    has_bad_underscores(name).then_some("has a leading or trailing underscore, or one that no letter follows")
 }
 
 fn has_bad_underscores(name: &str) -> bool {

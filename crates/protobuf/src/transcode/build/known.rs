@@ -33,7 +33,10 @@ impl<'s, 't, S: Source<'t>> Builder<'s, '_, S> {
         let at = self.source.offset();
         let text = self.source.text()?;
         let Some((seconds, nanos)) = time::parse_duration(&text) else {
-            return Err(LocatedError::new(at, format!("`{}` is no duration such as 1.5s", excerpt(&text))));
+            return Err(LocatedError::new(
+                at,
+                format!("`{}` is not a duration such as 1.5s", excerpt(&text)),
+            ));
         };
         self.seconds_and_nanos(seconds, nanos);
         Ok(())
@@ -60,7 +63,7 @@ impl<'s, 't, S: Source<'t>> Builder<'s, '_, S> {
                 if field_mask::to_snake(path, builder.wire) {
                     return Ok(());
                 }
-                Err(LocatedError::new(at, format!("`{}` is no path in lowerCamelCase", excerpt(path))))
+                Err(LocatedError::new(at, format!("`{}` is not a path in lowerCamelCase", excerpt(path))))
             })?;
             self.check_len()?;
         }
@@ -117,7 +120,7 @@ impl<'s, 't, S: Source<'t>> Builder<'s, '_, S> {
         let Some(url) = self.any_type(depth)? else { return Ok(()) };
         let Some(index) = self.pool.message_of_url(&url) else {
             let url = excerpt(&url);
-            return Err(LocatedError::new(at, format!("the schema has no type `{url}`")).in_field("@type"));
+            return Err(LocatedError::new(at, format!("unknown type `{url}`")).in_field("@type"));
         };
         put_tag(self.wire, Tag::new(1, WireType::Len));
         put_varint(self.wire, url.len() as u64);
@@ -148,7 +151,7 @@ impl<'s, 't, S: Source<'t>> Builder<'s, '_, S> {
             }
             self.source.skip_value(depth)?;
         }
-        if is_empty { Ok(None) } else { Err(LocatedError::new(at, "an Any needs a member `@type`")) }
+        if is_empty { Ok(None) } else { Err(LocatedError::new(at, "missing member `@type` of an Any")) }
     }
 
     /// Reads the members other than the type.
@@ -159,7 +162,7 @@ impl<'s, 't, S: Source<'t>> Builder<'s, '_, S> {
         let (mut has_type, mut has_value) = (false, false);
         let is_plain = table.known.is_none();
         let Some(depth_of_fields) = depth.checked_sub(1) else {
-            return Err(self.error_here("messages lie in one another too deep"));
+            return Err(self.error_here("messages are nested too deeply"));
         };
         while self.source.next_key(&mut open)? {
             let at = self.source.offset();
@@ -189,7 +192,7 @@ impl<'s, 't, S: Source<'t>> Builder<'s, '_, S> {
                 }
             };
             if is_second {
-                return Err(LocatedError::new(at, "the member comes twice").in_field(&key));
+                return Err(LocatedError::new(at, "duplicate member").in_field(&key));
             }
         }
         if is_plain {
@@ -198,7 +201,7 @@ impl<'s, 't, S: Source<'t>> Builder<'s, '_, S> {
         if has_value {
             return Ok(());
         }
-        Err(LocatedError::new(start, format!("an Any of a {} needs a member `{VALUE}`", self.name(table))))
+        Err(LocatedError::new(start, format!("an Any of a {} lacks the member `{VALUE}`", self.name(table))))
     }
 }
 

@@ -27,7 +27,7 @@ impl<'s, S: Sink> Printer<'s, S> {
             WellKnown::Timestamp => {
                 let (seconds, nanos) = seconds_and_nanos(table, reader, end)?;
                 let is_in_range = self.sink.timestamp(seconds, nanos);
-                check(self.pool, is_in_range, table, "it is out of range: from year 1 to 9999")
+                check(self.pool, is_in_range, table, "out of range: expected a year from 1 to 9999")
             }
             WellKnown::Duration => self.duration(table, reader, end),
             WellKnown::FieldMask => self.field_mask(table, reader, end),
@@ -47,7 +47,7 @@ impl<'s, S: Sink> Printer<'s, S> {
             self.pool,
             is_in_range,
             table,
-            "it is out of range: ±315,576,000,000 s, and both parts of one sign",
+            "out of range: expected at most ±315,576,000,000 s, and both parts of the same sign",
         )?;
         self.ascii(&text);
         Ok(())
@@ -62,7 +62,7 @@ impl<'s, S: Sink> Printer<'s, S> {
             }
             is_first = false;
             let is_sound = path.is_some_and(|path| field_mask::to_camel(path, &mut text));
-            check(self.pool, is_sound, table, "a path could not be read back from JSON")
+            check(self.pool, is_sound, table, "a path cannot be represented in JSON")
         })?;
         if self.sink.text(&text).is_err() {
             return check(self.pool, false, table, "a path is not UTF-8");
@@ -127,7 +127,7 @@ impl<'s, S: Sink> Printer<'s, S> {
             let value = Value::read(field, reader)?;
             if let (Kind::Double, Value::Number(number)) = (field.kind, value) {
                 let is_finite = f64::from_bits(number).is_finite();
-                check(self.pool, is_finite, table, "JSON has no number for NaN and Infinity")?;
+                check(self.pool, is_finite, table, "JSON cannot represent NaN and Infinity")?;
             }
             self.put_value(field, value, depth)
         })?;
@@ -145,7 +145,7 @@ impl<'s, S: Sink> Printer<'s, S> {
         depth: usize,
     ) -> Result<(), PrintInterrupt> {
         let [field] = table.entries() else {
-            return check(self.pool, false, table, "it has not one field");
+            return check(self.pool, false, table, "expected exactly one field");
         };
         let mut value = Value::Absent;
         each(table, reader, end, |field, reader| {

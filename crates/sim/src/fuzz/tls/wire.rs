@@ -16,11 +16,11 @@ pub(super) struct Log(Arc<Mutex<Vec<u8>>>);
 
 impl Log {
     fn note(&self, bytes: &[u8]) {
-        self.0.lock().expect("nobody panics with it").extend_from_slice(bytes);
+        self.0.lock().expect("the lock is not poisoned").extend_from_slice(bytes);
     }
 
     pub(super) fn take(&self) -> Vec<u8> {
-        std::mem::take(&mut *self.0.lock().expect("nobody panics with it"))
+        std::mem::take(&mut *self.0.lock().expect("the lock is not poisoned"))
     }
 }
 

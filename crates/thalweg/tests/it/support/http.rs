@@ -13,33 +13,33 @@ use super::soon;
 
 /// A complete response.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct HttpResponse {
     pub(crate) status: u16,
     /// Headers and trailers, one per line.
     pub(crate) fields: String,
     pub(crate) body: Vec<u8>,
 }
 
-impl Answer {
+impl HttpResponse {
     /// Parses an HTTP/1.1 response, decoding a chunked body.
-    pub(crate) fn read(answer: &[u8]) -> Answer {
-        let (head, rest) = split(answer, b"\r\n\r\n").expect("a head");
+    pub(crate) fn read(response: &[u8]) -> HttpResponse {
+        let (head, rest) = split(response, b"\r\n\r\n").expect("headers");
         let head = str::from_utf8(head).expect("text");
         let (first, fields) = head.split_once("\r\n").unwrap_or((head, ""));
         let status = first["HTTP/1.1 ".len()..][..3].parse().expect("a status");
         let fields = format!("{}\n", fields.replace("\r\n", "\n"));
-        let mut answer = Answer { status, fields, body: Vec::new() };
-        if !answer.fields.contains("transfer-encoding: chunked") {
-            answer.body = rest.to_vec();
-            return answer;
+        let mut response = HttpResponse { status, fields, body: Vec::new() };
+        if !response.fields.contains("transfer-encoding: chunked") {
+            response.body = rest.to_vec();
+            return response;
         }
         let mut rest = rest;
-        while let Some((len, behind)) = split(rest, b"\r\n") {
+        while let Some((len, rest_of_body)) = split(rest, b"\r\n") {
             let len = usize::from_str_radix(str::from_utf8(len).expect("text"), 16).expect("a size");
-            answer.body.extend_from_slice(&behind[..len]);
-            rest = behind[len..].strip_prefix(b"\r\n").expect("the end of a chunk");
+            response.body.extend_from_slice(&rest_of_body[..len]);
+            rest = rest_of_body[len..].strip_prefix(b"\r\n").expect("the end of a chunk");
         }
-        answer
+        response
     }
 
     pub(crate) fn status_and_body(self) -> (u16, Vec<u8>) {
@@ -59,10 +59,10 @@ where
     IO: AsyncRead + AsyncWrite + Unpin,
 {
     let head = format!("{head}\r\nhost: a\r\nconnection: close\r\ncontent-length: {}\r\n\r\n", body.len());
-    io.write_all(&[head.as_bytes(), body].concat()).await.expect("it is open");
-    let mut answer = Vec::new();
-    soon(io.read_to_end(&mut answer)).await.expect("an answer");
-    answer
+    io.write_all(&[head.as_bytes(), body].concat()).await.expect("the stream is open");
+    let mut response = Vec::new();
+    soon(io.read_to_end(&mut response)).await.expect("a response");
+    response
 }
 
 /// Returns status and body of a response over HTTP/2.
@@ -75,15 +75,15 @@ pub(crate) async fn http2_by(
 ) -> (u16, Vec<u8>) {
     let request = Request::builder().method(method).uri(path).header("content-type", content_type);
     let request = request.body(Body::full(Bytes::copy_from_slice(body))).expect("a request");
-    ask(channel, request).await.status_and_body()
+    send(channel, request).await.status_and_body()
 }
 
 /// Returns the response over HTTP/2.
-pub(crate) async fn ask(channel: &thalweg_engine::Channel, request: Request<Body>) -> Answer {
-    let answer = soon(channel.raw(request, &CallOptions::default())).await.expect("an answer");
-    let status = answer.status().as_u16();
-    let mut fields = lines(answer.headers());
-    let mut body = answer.into_body();
+pub(crate) async fn send(channel: &thalweg_engine::Channel, request: Request<Body>) -> HttpResponse {
+    let response = soon(channel.raw(request, &CallOptions::default())).await.expect("a response");
+    let status = response.status().as_u16();
+    let mut fields = lines(response.headers());
+    let mut body = response.into_body();
     let mut all = Vec::new();
     while let Some(frame) = soon(std::future::poll_fn(|cx| Pin::new(&mut body).poll_frame(cx))).await {
         match frame.expect("no error").into_data() {
@@ -91,7 +91,7 @@ pub(crate) async fn ask(channel: &thalweg_engine::Channel, request: Request<Body
             Err(frame) => fields += &lines(&frame.into_trailers().unwrap_or_default()),
         }
     }
-    Answer { status, fields, body: all }
+    HttpResponse { status, fields, body: all }
 }
 
 fn lines(fields: &HeaderMap) -> String {

@@ -14,12 +14,12 @@ use thalweg::Metrics;
 /// A provider whose exporter keeps everything.
 pub(crate) struct Recorded {
     pub(crate) provider: SdkMeterProvider,
-    kept: Kept,
+    finished: TestExporter,
 }
 
 /// All metrics by name, as last exported.
 #[derive(Clone, Default)]
-struct Kept(Arc<Mutex<BTreeMap<String, Metric>>>);
+struct TestExporter(Arc<Mutex<BTreeMap<String, Metric>>>);
 
 #[derive(Clone, Debug)]
 pub(crate) struct Metric {
@@ -45,9 +45,10 @@ pub(crate) fn labels(pairs: &[(&str, &str)]) -> Labels {
 
 impl Recorded {
     pub(crate) fn new() -> Self {
-        let kept = Kept::default();
-        let reader = PeriodicReader::builder(kept.clone()).with_interval(Duration::from_secs(3600)).build();
-        Self { provider: SdkMeterProvider::builder().with_reader(reader).build(), kept }
+        let finished = TestExporter::default();
+        let reader =
+            PeriodicReader::builder(finished.clone()).with_interval(Duration::from_secs(3600)).build();
+        Self { provider: SdkMeterProvider::builder().with_reader(reader).build(), finished }
     }
 
     pub(crate) fn metrics(&self) -> Metrics {
@@ -57,7 +58,7 @@ impl Recorded {
     /// Returns everything recorded so far.
     pub(crate) fn all(&self) -> BTreeMap<String, Metric> {
         self.provider.force_flush().expect("it flushes");
-        self.kept.0.lock().unwrap().clone()
+        self.finished.0.lock().unwrap().clone()
     }
 
     /// Returns the point with exactly these labels.
@@ -71,7 +72,7 @@ impl Recorded {
     }
 }
 
-impl PushMetricExporter for Kept {
+impl PushMetricExporter for TestExporter {
     async fn export(&self, metrics: &ResourceMetrics) -> OTelSdkResult {
         let mut all = self.0.lock().unwrap();
         for scope in metrics.scope_metrics() {

@@ -51,9 +51,9 @@ pub(crate) async fn check(spans: &Spans, expected: &[&str]) {
     let count = expected.iter().filter(|line| !line.trim_start().starts_with("- ")).count();
     let tree = soon(spans.tree(count)).await;
     // Abbreviates the error.
-    let refused = "the stream was reset with REFUSED_STREAM: the peer reset the stream (it has more calls than \
-                   it wants)";
-    let tree = tree.replace(refused, "REFUSED_STREAM");
+    let rejected = "the stream was reset with REFUSED_STREAM: the peer reset the stream (it accepts no more \
+                   concurrent calls)";
+    let tree = tree.replace(rejected, "REFUSED_STREAM");
     assert_eq!(tree.lines().collect::<Vec<_>>(), expected, "\n{tree}");
 }
 
@@ -75,18 +75,18 @@ pub(crate) fn traceparent(head: &str) -> (String, String) {
 #[derive(Clone)]
 pub(crate) struct Spans {
     pub(crate) provider: SdkTracerProvider,
-    kept: Kept,
+    processor: TestProcessor,
 }
 
 #[derive(Clone, Default)]
-struct Kept {
+struct TestProcessor {
     ended: Arc<Mutex<Vec<SpanData>>>,
     open: Arc<AtomicIsize>,
-    meddle: Arc<Mutex<Option<Meddle>>>,
+    span_hook: Arc<Mutex<Option<SpanHook>>>,
 }
 
 /// Side effect of a processor whenever a span starts or ends.
-type Meddle = Arc<dyn Fn() + Send + Sync>;
+type SpanHook = Arc<dyn Fn() + Send + Sync>;
 
 impl Spans {
     pub(crate) fn new() -> Self {
@@ -94,34 +94,34 @@ impl Spans {
     }
 
     pub(crate) fn sampled_by(sampler: Sampler) -> Self {
-        let kept = Kept::default();
+        let processor = TestProcessor::default();
         let provider = SdkTracerProvider::builder().with_sampler(sampler);
-        Self { provider: provider.with_span_processor(kept.clone()).build(), kept }
+        Self { provider: provider.with_span_processor(processor.clone()).build(), processor }
     }
 
     pub(crate) fn traces(&self) -> Traces {
         Traces::new(&self.provider, TraceContextPropagator::new())
     }
 
-    /// Runs `meddle` whenever a span starts or ends from now on.
-    pub(crate) fn meddle(&self, meddle: impl Fn() + Send + Sync + 'static) {
-        *self.kept.meddle.lock().unwrap() = Some(Arc::new(meddle));
+    /// Runs `hook` whenever a span starts or ends from now on.
+    pub(crate) fn set_span_hook(&self, hook: impl Fn() + Send + Sync + 'static) {
+        *self.processor.span_hook.lock().unwrap() = Some(Arc::new(hook));
     }
 
     /// Returns the number of open spans.
     pub(crate) fn open(&self) -> isize {
-        self.kept.open.load(Ordering::SeqCst)
+        self.processor.open.load(Ordering::SeqCst)
     }
 
     /// Returns the spans so far, once none is open.
     pub(crate) async fn ended(&self) -> Vec<SpanData> {
         until(|| self.open() == 0).await;
-        self.kept.ended.lock().unwrap().clone()
+        self.processor.ended.lock().unwrap().clone()
     }
 
     /// Returns all spans as a tree, once `count` have ended and none is open. Children are in the order of their start.
     pub(crate) async fn tree(&self, count: usize) -> String {
-        until(|| self.kept.ended.lock().unwrap().len() >= count).await;
+        until(|| self.processor.ended.lock().unwrap().len() >= count).await;
         let mut spans = self.ended().await;
         spans.sort_by_key(|span| span.start_time);
         let known: Vec<_> = spans.iter().map(|span| span.span_context.span_id()).collect();
@@ -175,23 +175,23 @@ fn describe(span: &SpanData, depth: usize, out: &mut String) {
     }
 }
 
-impl Kept {
-    fn run_meddle(&self) {
-        let meddle = self.meddle.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some(meddle) = meddle {
-            meddle();
+impl TestProcessor {
+    fn run_span_hook(&self) {
+        let span_hook = self.span_hook.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(span_hook) = span_hook {
+            span_hook();
         }
     }
 }
 
-impl SpanProcessor for Kept {
+impl SpanProcessor for TestProcessor {
     fn on_start(&self, _: &mut Span, _: &Context) {
         self.open.fetch_add(1, Ordering::SeqCst);
-        self.run_meddle();
+        self.run_span_hook();
     }
 
     fn on_end(&self, span: SpanData) {
-        self.run_meddle();
+        self.run_span_hook();
         self.ended.lock().unwrap_or_else(PoisonError::into_inner).push(span);
         self.open.fetch_sub(1, Ordering::SeqCst);
     }
@@ -205,8 +205,8 @@ impl SpanProcessor for Kept {
     }
 }
 
-impl std::fmt::Debug for Kept {
+impl std::fmt::Debug for TestProcessor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Kept").field("open", &self.open).finish_non_exhaustive()
+        f.debug_struct("TestProcessor").field("open", &self.open).finish_non_exhaustive()
     }
 }

@@ -10,7 +10,7 @@ use tokio::sync::mpsc::Receiver;
 use tokio_stream::Stream;
 use tower::Service;
 use tower::balance::p2c::Balance;
-use tower::discover::Change as Found;
+use tower::discover::Change as DiscoverChange;
 use tower::load::{CompleteOnResponse, PendingRequestsDiscover};
 
 use super::endpoint::Endpoint;
@@ -52,15 +52,15 @@ impl<K, S, F> Stream for Services<K, F>
 where
     F: Fn(Endpoint) -> S + Unpin,
 {
-    type Item = Result<Found<K, S>, BoxError>;
+    type Item = Result<DiscoverChange<K, S>, BoxError>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         match ready!(self.changes.poll_recv(cx)) {
             Some(Change::Insert(key, endpoint)) => {
                 let service = (self.connect)(endpoint);
-                Poll::Ready(Some(Ok(Found::Insert(key, service))))
+                Poll::Ready(Some(Ok(DiscoverChange::Insert(key, service))))
             }
-            Some(Change::Remove(key)) => Poll::Ready(Some(Ok(Found::Remove(key)))),
+            Some(Change::Remove(key)) => Poll::Ready(Some(Ok(DiscoverChange::Remove(key)))),
             // All senders are dropped, so the endpoints can no longer change.
             None => Poll::Pending,
         }
@@ -82,7 +82,7 @@ mod tests {
     type Unused = BoxService<Request<Body>, Response<Body>, Error>;
 
     #[tokio::test]
-    async fn calls_go_to_the_endpoints_that_there_are() {
+    async fn calls_follow_endpoint_changes() {
         let (sender, receiver) = channel(4);
         let connect = |endpoint: Endpoint| {
             tower::service_fn(move |_| {

@@ -15,10 +15,10 @@ use crate::body::{Body, to_tonic};
 #[derive(Clone, Debug)]
 pub(super) struct Connection(pub(super) engine::Channel);
 
-type Calling = Pin<Box<dyn Future<Output = Result<Response<RawBody>, engine::Status>> + Send>>;
+type EngineCall = Pin<Box<dyn Future<Output = Result<Response<RawBody>, engine::Status>> + Send>>;
 
 /// A pending response.
-pub(super) struct CallFuture(Calling);
+pub(super) struct CallFuture(EngineCall);
 
 impl Service<Request<Body>> for Connection {
     type Response = Response<Body>;

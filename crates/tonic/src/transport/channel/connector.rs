@@ -14,7 +14,7 @@ use tower::Service;
 use crate::transport::error::BoxError;
 
 /// Sets a connector that is called with `uri` for each connection, and again when one breaks.
-pub(super) fn connect_by<C>(config: &mut ChannelConfig, connector: C, uri: &Uri)
+pub(super) fn set_connector<C>(config: &mut ChannelConfig, connector: C, uri: &Uri)
 where
     C: Service<Uri> + Send + 'static,
     C::Response: rt::Read + rt::Write + Send + Unpin + 'static,
@@ -29,14 +29,14 @@ where
             let connecting = {
                 // The lock keeps other tasks from using the readiness obtained here.
                 let mut connector = connector.lock().await;
-                poll_fn(|cx| connector.poll_ready(cx)).await.map_err(refused)?;
+                poll_fn(|cx| connector.poll_ready(cx)).await.map_err(connection_refused)?;
                 connector.call(uri)
             };
-            connecting.await.map(TokioIo::new).map_err(refused)
+            connecting.await.map(TokioIo::new).map_err(connection_refused)
         }
     });
 }
 
-fn refused(error: impl Into<BoxError>) -> io::Error {
+fn connection_refused(error: impl Into<BoxError>) -> io::Error {
     io::Error::other(error)
 }

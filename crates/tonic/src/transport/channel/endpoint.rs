@@ -441,9 +441,9 @@ impl Endpoint {
     }
 }
 
-const NO_SCHEME: &str = "the scheme is missing: write http://host:port or https://host:port";
-const NO_AUTHORITY: &str = "the host is missing: write http://host:port or https://host:port";
-const NO_TLS: &str = "an https:// endpoint needs TLS: switch on the feature `tls-ring` or `tls-aws-lc`, and set \
+const NO_SCHEME: &str = "missing scheme; use http://host:port or https://host:port";
+const NO_AUTHORITY: &str = "missing host; use http://host:port or https://host:port";
+const NO_TLS: &str = "an https:// endpoint needs TLS; enable the feature `tls-ring` or `tls-aws-lc`, and set \
                       `Endpoint::tls_config`";
 
 fn invalid_uri(reason: &'static str) -> Error {
@@ -513,12 +513,12 @@ mod tests {
     #[test]
     fn targets_and_authorities_follow_from_uris() {
         let check = |uri: &'static str, expected: Result<(&str, &str), &str>| {
-            let found = Endpoint::from_static(uri).config();
-            match (found, expected) {
-                (Ok((target, config)), Ok((wanted, authority))) => {
+            let actual = Endpoint::from_static(uri).config();
+            match (actual, expected) {
+                (Ok((target, config)), Ok((expected_target, authority))) => {
                     assert_eq!(
                         (target.as_str(), config.authority.as_deref()),
-                        (wanted, Some(authority)),
+                        (expected_target, Some(authority)),
                         "{uri}"
                     );
                 }
@@ -526,7 +526,7 @@ mod tests {
                     let source = error.source().unwrap().to_string();
                     assert!(source.contains(part), "{uri}: {source}");
                 }
-                (found, expected) => panic!("{uri}: {found:?}, not {expected:?}"),
+                (actual, expected) => panic!("{uri}: {actual:?}, not {expected:?}"),
             }
         };
         check("http://example.com", Ok(("dns:///example.com:80", "example.com")));
@@ -537,8 +537,8 @@ mod tests {
         check("unix:/run/shop.sock", Ok(("unix:/run/shop.sock", "tonic")));
         check("unix:///run/shop.sock", Ok(("unix:/run/shop.sock", "tonic")));
         check("unix:shop.sock", Ok(("unix:shop.sock", "tonic")));
-        check("127.0.0.1:50051", Err("the scheme is missing"));
-        check("/path", Err("the host is missing"));
+        check("127.0.0.1:50051", Err("missing scheme"));
+        check("/path", Err("missing host"));
         check("https://example.com", Err("needs TLS"));
     }
 
@@ -551,7 +551,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_become_endpoints() {
+    fn valid_texts_become_endpoints() {
         let check = |text: &'static str, expected: Result<&str, &str>| {
             let endpoints = [
                 Endpoint::from_shared(text),
@@ -583,7 +583,7 @@ mod tests {
     }
 
     #[test]
-    fn origins_name_the_server_alone() {
+    fn origin_without_path_is_accepted() {
         let endpoint =
             Endpoint::from_static("http://proxy:1").origin(Uri::from_static("http://shop.example"));
         let (target, config) = endpoint.config().unwrap();
@@ -593,7 +593,7 @@ mod tests {
     }
 
     #[test]
-    fn user_agents() {
+    fn user_agent_is_validated() {
         let endpoint = || Endpoint::from_static("http://a:1");
         assert_eq!(config(&endpoint()).user_agent, "");
         assert_eq!(config(&endpoint().user_agent("shop/1").unwrap()).user_agent, "shop/1");
@@ -604,7 +604,7 @@ mod tests {
     }
 
     #[test]
-    fn times() {
+    fn timeouts_and_keepalive_reach_the_engine() {
         let endpoint = || Endpoint::from_static("http://a:1");
         let seconds = Duration::from_secs;
         let unset = config(&endpoint());
@@ -618,21 +618,21 @@ mod tests {
         // It is local to this side, so it is not the engine's deadline, which is sent.
         let timed = endpoint().timeout(seconds(5));
         assert_eq!((config(&timed).call_options.timeout, timed.limits().timeout), (None, Some(seconds(5))));
-        let asks = endpoint().http2_keep_alive_interval(seconds(30));
-        assert_eq!(config(&asks).keepalive, Some(Keepalive::every(seconds(30))));
-        let asks = asks.keep_alive_timeout(seconds(7)).keep_alive_while_idle(true);
+        let with_keepalive = endpoint().http2_keep_alive_interval(seconds(30));
+        assert_eq!(config(&with_keepalive).keepalive, Some(Keepalive::every(seconds(30))));
+        let with_keepalive = with_keepalive.keep_alive_timeout(seconds(7)).keep_alive_while_idle(true);
         let expected = Keepalive::every(seconds(30)).timeout(seconds(7)).without_calls(true);
-        assert_eq!(config(&asks).keepalive, Some(expected));
-        let never = endpoint().keep_alive_timeout(seconds(7)).keep_alive_while_idle(true);
-        assert_eq!(config(&never).keepalive, None);
+        assert_eq!(config(&with_keepalive).keepalive, Some(expected));
+        let without_interval = endpoint().keep_alive_timeout(seconds(7)).keep_alive_while_idle(true);
+        assert_eq!(config(&without_interval).keepalive, None);
     }
 
     #[test]
-    fn each_setting_of_http2_goes_to_its_own() {
+    fn http2_settings_reach_the_engine() {
         let check = |endpoint: Endpoint, expected: fn(&mut thalweg_engine::http2::Config)| {
-            let mut wanted = ChannelConfig::default().http2;
-            expected(&mut wanted);
-            assert_eq!(format!("{:?}", config(&endpoint).http2), format!("{wanted:?}"));
+            let mut expected_target = ChannelConfig::default().http2;
+            expected(&mut expected_target);
+            assert_eq!(format!("{:?}", config(&endpoint).http2), format!("{expected_target:?}"));
         };
         let endpoint = || Endpoint::from_static("http://a:1");
         check(endpoint().http2_adaptive_window(true), |_| {});
@@ -649,7 +649,7 @@ mod tests {
     }
 
     #[test]
-    fn options_of_sockets_go_to_the_engine() {
+    fn socket_options_reach_the_engine() {
         let unset = Endpoint::from_static("http://a:1");
         assert!(unset.get_tcp_nodelay());
         assert_eq!(config(&unset).tcp, TcpOptions::default());
@@ -670,7 +670,7 @@ mod tests {
     }
 
     #[test]
-    fn limits() {
+    fn limits_are_stored() {
         let set =
             Endpoint::from_static("http://a:1").concurrency_limit(2).rate_limit(3, Duration::from_secs(4));
         let set = set.buffer_size(5);

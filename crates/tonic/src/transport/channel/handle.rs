@@ -109,7 +109,7 @@ impl Channel {
 
     /// Creates a channel that connects through `connector` on the first call. Same as
     /// [`Endpoint::connect_with_connector_lazy`].
-    #[expect(clippy::needless_pass_by_value, reason = "it is tonic's signature")]
+    #[expect(clippy::needless_pass_by_value, reason = "tonic's signature")]
     pub fn new<C>(connector: C, endpoint: Endpoint) -> Self
     where
         C: Service<Uri> + Send + 'static,
@@ -156,7 +156,7 @@ impl Channel {
 
     fn lazy(endpoint: &Endpoint, opened: Result<thalweg_engine::Channel, Error>) -> Self {
         let stack = match opened {
-            Ok(channel) => endpoint.limits().around(Connection(channel), endpoint.shared_executor()),
+            Ok(channel) => endpoint.limits().wrap(Connection(channel), endpoint.shared_executor()),
             Err(error) => Stack::Failed(error),
         };
         Self::new_with(stack)
@@ -243,7 +243,7 @@ where
     C::Response: rt::Read + rt::Write + Unpin + Send + 'static,
 {
     let (target, mut config) = endpoint.config()?;
-    connector::connect_by(&mut config, connector, endpoint.uri());
+    connector::set_connector(&mut config, connector, endpoint.uri());
     thalweg_engine::Channel::new(&target, config).map_err(Error::transport)
 }
 

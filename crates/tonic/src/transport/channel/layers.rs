@@ -36,12 +36,12 @@ pub(super) const BUFFER_DEFAULT: usize = 1024;
 pub(super) type SharedExecutor = Arc<dyn Executor<Pin<Box<dyn Future<Output = ()> + Send>>> + Send + Sync>;
 
 type Call = Request<Body>;
-type Answering = Pin<Box<dyn Future<Output = Result<Response<Body>, BoxError>> + Send>>;
+type BoxedResponseFuture = Pin<Box<dyn Future<Output = Result<Response<Body>, BoxError>> + Send>>;
 
 impl Limits {
     /// Wraps `service` in the limits. Without a concurrency or rate limit, calls pass only a timeout check; with one,
     /// they pass a queue to a task that `executor` runs.
-    pub(super) fn around<S>(&self, service: S, executor: &SharedExecutor) -> Stack<S>
+    pub(super) fn wrap<S>(&self, service: S, executor: &SharedExecutor) -> Stack<S>
     where
         S: Service<Call, Response = Response<Body>> + Send + 'static,
         S::Error: Into<BoxError> + Send + Sync,
@@ -62,7 +62,7 @@ impl Limits {
 /// A service with layers, cheap to clone.
 pub(super) enum Stack<S> {
     Plain(Timeout<S>),
-    Queued(Buffer<Call, Answering>),
+    Queued(Buffer<Call, BoxedResponseFuture>),
     /// A channel that could not be set up; all its calls fail with this error.
     Failed(Error),
 }
@@ -122,7 +122,7 @@ pin_project! {
     #[project = StackProjection]
     pub(super) enum StackFuture<F> {
         Plain { #[pin] future: TimeoutFuture<F> },
-        Queued { #[pin] future: ResponseFuture<Answering> },
+        Queued { #[pin] future: ResponseFuture<BoxedResponseFuture> },
         Failed { error: Error },
     }
 }
@@ -161,9 +161,9 @@ mod tests {
     /// Makes `calls` concurrent calls of a service that takes a second. Returns the maximum concurrency and the
     /// duration in seconds.
     async fn run(limits: Limits, calls: usize) -> (usize, u64) {
-        let under_way = Arc::new(AtomicUsize::new(0));
+        let in_flight = Arc::new(AtomicUsize::new(0));
         let most = Arc::new(AtomicUsize::new(0));
-        let (now, max) = (Arc::clone(&under_way), Arc::clone(&most));
+        let (now, max) = (Arc::clone(&in_flight), Arc::clone(&most));
         let service = service_fn(move |_: Call| {
             let now = Arc::clone(&now);
             max.fetch_max(now.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
@@ -174,18 +174,18 @@ mod tests {
             }
         });
         let executor: SharedExecutor = Arc::new(TokioExecutor::new());
-        let stack = limits.around(service, &executor);
-        let begin = Instant::now();
-        let calling: Vec<_> =
+        let stack = limits.wrap(service, &executor);
+        let started = Instant::now();
+        let tasks: Vec<_> =
             (0..calls).map(|_| tokio::spawn(stack.clone().oneshot(Request::new(Body::empty())))).collect();
-        for call in calling {
+        for call in tasks {
             call.await.unwrap().unwrap();
         }
-        (most.load(Ordering::Relaxed), begin.elapsed().as_secs())
+        (most.load(Ordering::Relaxed), started.elapsed().as_secs())
     }
 
     #[tokio::test(start_paused = true)]
-    async fn limits_are_kept() {
+    async fn limits_apply() {
         let none = Limits::default();
         assert_eq!(run(none.clone(), 6).await, (6, 1));
         assert_eq!(run(Limits { concurrency: Some(2), ..none.clone() }, 6).await, (2, 3));
@@ -211,15 +211,15 @@ mod tests {
             })
         };
         let executor: SharedExecutor = Arc::new(TokioExecutor::new());
-        let around = |limits: Limits| limits.around(service(), &executor);
+        let wrap = |limits: Limits| limits.wrap(service(), &executor);
         let timeout = Some(Duration::from_secs(2));
-        check(around(Limits::default()), Code::NotFound, "/").await;
-        check(around(Limits { concurrency: Some(1), ..Limits::default() }), Code::NotFound, "/").await;
-        check(around(Limits { timeout, ..Limits::default() }), Code::Cancelled, "Timeout expired").await;
+        check(wrap(Limits::default()), Code::NotFound, "/").await;
+        check(wrap(Limits { concurrency: Some(1), ..Limits::default() }), Code::NotFound, "/").await;
+        check(wrap(Limits { timeout, ..Limits::default() }), Code::Cancelled, "Timeout expired").await;
         let both = Limits { timeout, concurrency: Some(1), ..Limits::default() };
-        check(around(both), Code::Cancelled, "Timeout expired").await;
+        check(wrap(both), Code::Cancelled, "Timeout expired").await;
         let failed = Stack::Failed(Error::new(Kind::InvalidUri).with(Status::aborted("no host")));
-        let _same_type = [around(Limits::default()), failed.clone()];
+        let _same_type = [wrap(Limits::default()), failed.clone()];
         check(failed, Code::Aborted, "no host").await;
     }
 }

@@ -144,10 +144,10 @@ impl ClientTlsConfig {
         uri: &Uri,
         verifier: Arc<dyn ServerCertVerifier>,
     ) -> Result<engine::ClientTlsConfig, Error> {
-        let names_none = self.authorities.is_empty() && self.anchors.is_empty();
-        if !names_none || self.roots != Roots::default() {
+        let has_no_authorities = self.authorities.is_empty() && self.anchors.is_empty();
+        if !has_no_authorities || self.roots != Roots::default() {
             return Err(Error::transport(
-                "a verifier of one's own takes the place of certificates, trust anchors and roots: leave them out",
+                "a custom verifier replaces certificates, trust anchors and roots; do not set them",
             ));
         }
         Ok(self.into_engine(uri)?.verifier(verifier))
@@ -188,14 +188,14 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_used_is_told_at_once() {
+    fn invalid_tls_config_is_an_error() {
         let new = ClientTlsConfig::new;
         let (certificate, key) = pair();
         check("https://a.test", new(), Ok(()));
         check("https://192.168.1.1:443", new(), Ok(()));
         check("https://[::1]:443", new(), Ok(()));
         check("https://[::1]:443", new().domain_name("a.test"), Ok(()));
-        check("https://a.test", new().domain_name("a b"), Err("not a name"));
+        check("https://a.test", new().domain_name("a b"), Err("invalid certificate name"));
         check("/", new(), Err("invalid URI"));
         check("unix:/run/a", new(), Err("cannot apply TLS config for unix domain socket"));
         let authority = |pem: &str| Certificate::from_pem(pem);
@@ -204,14 +204,14 @@ mod tests {
         let two = [authority(&certificate), authority("")];
         check("https://a.test", new().ca_certificates(two), Err("no certificate"));
         check("https://a.test", new().identity(Identity::from_pem(&certificate, &key)), Ok(()));
-        check("https://a.test", new().identity(Identity::from_pem(&key, &certificate)), Err("confused"));
+        check("https://a.test", new().identity(Identity::from_pem(&key, &certificate)), Err("swapped"));
         check("https://a.test", new().trust_anchor(anchor()).trust_anchors([anchor()]), Ok(()));
     }
 
     #[test]
-    fn all_that_is_said_goes_to_the_engine() {
+    fn settings_reach_the_engine() {
         let uri = Uri::from_static("https://a.test:1");
-        let said = |config: ClientTlsConfig| format!("{:?}", config.into_engine(&uri).unwrap());
+        let engine_config = |config: ClientTlsConfig| format!("{:?}", config.into_engine(&uri).unwrap());
         let new = ClientTlsConfig::new;
         for (config, part) in [
             (new(), "domain_name: Some(\"a.test\")"),
@@ -227,12 +227,12 @@ mod tests {
             #[cfg(feature = "tls-webpki-roots")]
             (new().with_webpki_roots(), "webpki: true"),
         ] {
-            assert!(said(config.clone()).contains(part), "{}", said(config));
+            assert!(engine_config(config.clone()).contains(part), "{}", engine_config(config));
         }
     }
 
     #[test]
-    fn a_verifier_stands_alone() {
+    fn verifier_excludes_trusted_roots() {
         let (certificate, _) = pair();
         let mut roots = RootCertStore::empty();
         roots.roots.push(anchor());
@@ -248,12 +248,12 @@ mod tests {
             ClientTlsConfig::new().trust_anchor(anchor()),
         ] {
             let error = with(config).unwrap_err();
-            assert!(error.source().unwrap().to_string().contains("leave them out"), "{error:?}");
+            assert!(error.source().unwrap().to_string().contains("do not set them"), "{error:?}");
         }
     }
 
     #[test]
-    fn generated_clients_have_tls_for_https() {
+    fn https_endpoint_has_tls() {
         assert!(Endpoint::new("https://a.test").unwrap().config().unwrap().1.tls.is_some());
         assert!(Endpoint::new("http://a.test").unwrap().config().unwrap().1.tls.is_none());
         // Same without TLS: a URI of another scheme never uses it.

@@ -12,7 +12,7 @@ use tonic::transport::server::TcpIncoming;
 use tower::layer::Layer;
 use tower::layer::util::{Identity, Stack};
 
-use super::layers::{Around, TraceFn};
+use super::layers::{CallSettings, TraceFn};
 #[cfg(feature = "_tls-any")]
 use super::tls::ServerTlsConfig;
 use crate::transport::error::Error;
@@ -32,7 +32,7 @@ use crate::transport::http2::Http2Options;
 #[derive(Clone)]
 pub struct Server<L = Identity> {
     layers: L,
-    around: Around,
+    call_settings: CallSettings,
     #[cfg(feature = "_tls-any")]
     tls: Option<thalweg_engine::tls::ServerTlsConfig>,
     tcp: TcpOptions,
@@ -57,7 +57,7 @@ impl Default for Server {
     fn default() -> Self {
         Self {
             layers: Identity::new(),
-            around: Around::default(),
+            call_settings: CallSettings::default(),
             #[cfg(feature = "_tls-any")]
             tls: None,
             tcp: TcpOptions {
@@ -96,7 +96,7 @@ impl<L> Server<L> {
     /// Sets how many calls of a connection handlers may process at a time; others are queued. Unlimited by default.
     #[must_use]
     pub fn concurrency_limit_per_connection(mut self, limit: usize) -> Self {
-        self.around.concurrency = Some(limit);
+        self.call_settings.concurrency = Some(limit);
         self
     }
 
@@ -104,7 +104,7 @@ impl<L> Server<L> {
     /// [`concurrency_limit_per_connection`](Self::concurrency_limit_per_connection) or in a layer; off by default.
     #[must_use]
     pub fn load_shed(mut self, load_shed: bool) -> Self {
-        self.around.load_shed = load_shed;
+        self.call_settings.load_shed = load_shed;
         self
     }
 
@@ -112,7 +112,7 @@ impl<L> Server<L> {
     /// CANCELLED. A shorter deadline of the call takes precedence.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.around.timeout = Some(timeout);
+        self.call_settings.timeout = Some(timeout);
         self
     }
 
@@ -250,16 +250,16 @@ impl<L> Server<L> {
     where
         F: Fn(&Request<()>) -> tracing::Span + Send + Sync + 'static,
     {
-        self.around.trace = Some(Arc::new(f) as Arc<TraceFn>);
+        self.call_settings.trace = Some(Arc::new(f) as Arc<TraceFn>);
         self
     }
 
     /// Adds a layer around all services. Requests pass the layers in the order in which they were added.
     pub fn layer<NewLayer>(self, new_layer: NewLayer) -> Server<Stack<NewLayer, L>> {
-        let Self { layers, around, tcp, http2, .. } = self;
+        let Self { layers, call_settings, tcp, http2, .. } = self;
         Server {
             layers: Stack::new(new_layer, layers),
-            around,
+            call_settings,
             #[cfg(feature = "_tls-any")]
             tls: self.tls,
             tcp,
@@ -273,16 +273,16 @@ impl<L> Server<L> {
     }
 
     /// Wraps `service` in the layers added with [`layer`](Self::layer).
-    pub(super) fn layered<S>(&self, service: S) -> L::Service
+    pub(super) fn apply_layers<S>(&self, service: S) -> L::Service
     where
         L: Layer<S>,
     {
         self.layers.layer(service)
     }
 
-    /// Returns the settings for calls, which apply outside of the [layers](Self::layered).
-    pub(super) fn around(&self) -> Around {
-        Around { accepts_http1: self.accepts_http1(), ..self.around.clone() }
+    /// Returns the settings for calls, which apply outside of the [layers](Self::apply_layers).
+    pub(super) fn call_settings(&self) -> CallSettings {
+        CallSettings { accepts_http1: self.accepts_http1(), ..self.call_settings.clone() }
     }
 
     /// Returns true if the first bytes of a connection decide its protocol.
@@ -295,7 +295,7 @@ impl<L> Server<L> {
     }
 
     /// Returns true if the engine's own listener supports the socket options.
-    pub(super) fn leaves_sockets_to_the_engine(&self) -> bool {
+    pub(super) fn engine_can_listen(&self) -> bool {
         self.tcp.nodelay && self.tcp.keepalive.is_none()
     }
 
@@ -309,7 +309,7 @@ impl<L> Server<L> {
             .with_keepalive_retries(self.tcp.keepalive.and(self.tcp.keepalive_retries)))
     }
 
-    /// Returns the engine's server settings, without those in [`Around`].
+    /// Returns the engine's server settings, without those in [`CallSettings`].
     pub(super) fn config(&self) -> Result<ServerConfig, Error> {
         let mut config = ServerConfig::default();
         self.http2.apply(&mut config.http2);
@@ -350,11 +350,11 @@ mod tests {
     }
 
     #[test]
-    fn each_setting_of_http2_goes_to_its_own() {
+    fn http2_settings_reach_the_engine() {
         let check = |server: Server, expected: fn(&mut thalweg_engine::http2::Config)| {
-            let mut wanted = ServerConfig::default().http2;
-            expected(&mut wanted);
-            assert_eq!(format!("{:?}", config(&server).http2), format!("{wanted:?}"));
+            let mut expected_config = ServerConfig::default().http2;
+            expected(&mut expected_config);
+            assert_eq!(format!("{:?}", config(&server).http2), format!("{expected_config:?}"));
         };
         check(Server::builder(), |_| {});
         check(Server::builder().http2_adaptive_window(Some(true)), |_| {});
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn times() {
+    fn ages_and_keepalive_reach_the_engine() {
         let seconds = Duration::from_secs;
         let unset = config(&Server::builder());
         assert_eq!(
@@ -386,23 +386,27 @@ mod tests {
         let old = config(&old);
         assert_eq!(old.max_connection_age, Some(seconds(60)));
         assert_eq!(old.max_connection_age_grace, Some(seconds(5)));
-        let asks = Server::builder().http2_keepalive_interval(Some(seconds(30)));
-        assert_eq!(config(&asks).keepalive, Some(Keepalive::every(seconds(30))));
-        let asks = asks.http2_keepalive_timeout(Some(seconds(7))).http2_keepalive_timeout(None);
-        assert_eq!(config(&asks).keepalive, Some(Keepalive::every(seconds(30)).timeout(seconds(7))));
+        let with_keepalive = Server::builder().http2_keepalive_interval(Some(seconds(30)));
+        assert_eq!(config(&with_keepalive).keepalive, Some(Keepalive::every(seconds(30))));
+        let with_keepalive =
+            with_keepalive.http2_keepalive_timeout(Some(seconds(7))).http2_keepalive_timeout(None);
+        assert_eq!(
+            config(&with_keepalive).keepalive,
+            Some(Keepalive::every(seconds(30)).timeout(seconds(7)))
+        );
         // It limits the response headers, so it is a layer.
         let timed = Server::builder().timeout(seconds(3));
-        assert_eq!(timed.around().timeout, Some(seconds(3)));
+        assert_eq!(timed.call_settings().timeout, Some(seconds(3)));
         assert_eq!(config(&timed).request_timeout, ServerConfig::default().request_timeout);
     }
 
     #[test]
-    fn connections_are_told_of() {
+    fn connection_info_is_on() {
         assert_eq!(config(&Server::builder()).connection_info, Some(true));
     }
 
     #[tokio::test]
-    async fn sockets_are_as_they_were_asked_for() {
+    async fn socket_options_are_applied() {
         let accepted = async |server: Server| {
             let mut incoming = server.bind("127.0.0.1:0".parse().unwrap()).unwrap();
             let _client = tokio::net::TcpStream::connect(incoming.local_addr().unwrap()).await.unwrap();
@@ -424,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn layers_that_were_added_first_are_outside_and_nothing_is_lost_beside_them() {
+    fn first_layer_is_outermost_and_settings_are_kept() {
         #[derive(Clone)]
         struct Named(&'static str);
         impl Layer<String> for Named {
@@ -435,10 +439,10 @@ mod tests {
         }
         let server = Server::builder().timeout(Duration::from_secs(3)).max_concurrent_streams(7);
         let server = server.max_connection_age(Duration::from_secs(60)).layer(Named("a")).layer(Named("b"));
-        assert_eq!(server.layered("service".to_owned()), "a(b(service))");
+        assert_eq!(server.apply_layers("service".to_owned()), "a(b(service))");
         let config = server.config().unwrap();
         assert_eq!(
-            (config.http2.max_concurrent_streams, server.around().timeout),
+            (config.http2.max_concurrent_streams, server.call_settings().timeout),
             (7, Some(Duration::from_secs(3)))
         );
         assert_eq!(config.max_connection_age, Some(Duration::from_secs(60)));

@@ -16,8 +16,8 @@ use tonic::Status;
 use tower::util::Oneshot;
 use tower::{Service, ServiceExt};
 
-use super::connect_info::Told;
-use super::http1::OverHttp1;
+use super::connect_info::RequestExtensions;
+use super::http1::Http1Service;
 use crate::transport::error::BoxError;
 
 /// Routes all calls of a connection to its service.
@@ -28,7 +28,7 @@ pub(super) struct Calls {
 }
 
 impl Calls {
-    pub(super) fn new<S>(service: S, told: Told, accepts_http1: bool) -> Self
+    pub(super) fn new<S>(service: S, extensions: RequestExtensions, accepts_http1: bool) -> Self
     where
         S: Service<Request<Body>, Response = Response<Body>, Error = BoxError, Future: Send>
             + Clone
@@ -36,8 +36,8 @@ impl Calls {
             + 'static,
     {
         let http1 = accepts_http1
-            .then(|| Arc::new(OverHttp1::new(service.clone(), Arc::clone(&told))) as Arc<dyn Http1>);
-        let handler = Handler::raw(Answering { service: Mutex::new(service), told });
+            .then(|| Arc::new(Http1Service::new(service.clone(), Arc::clone(&extensions))) as Arc<dyn Http1>);
+        let handler = Handler::raw(ServiceHandler { service: Mutex::new(service), extensions });
         Self { method: Arc::new(ServerMethod::new("", ServiceOptions::default(), handler)), http1 }
     }
 }
@@ -62,15 +62,16 @@ impl fmt::Debug for Calls {
     }
 }
 
-struct Answering<S> {
+struct ServiceHandler<S> {
     service: Mutex<S>,
-    told: Told,
+    extensions: RequestExtensions,
 }
 
 /// Future of a service's response, including services that are not ready.
-type Answer<S> = AnswerFuture<<S as Service<Request<Body>>>::Future, Oneshot<S, Request<Body>>>;
+type ServiceFuture<S> =
+    ServiceResponseFuture<<S as Service<Request<Body>>>::Future, Oneshot<S, Request<Body>>>;
 
-impl<S> RawHandler for Answering<S>
+impl<S> RawHandler for ServiceHandler<S>
 where
     S: Service<Request<Body>, Response = Response<Body>, Error = BoxError, Future: Send>
         + Clone
@@ -80,31 +81,31 @@ where
     type Head = ();
     type RequestBody = Body;
     type Body = Body;
-    type Future = Answer<S>;
+    type Future = ServiceFuture<S>;
 
     fn read_head(&self, _: &RawHead<'_>) {}
 
     fn start(&self, head: &RawHead<'_>, (): &(), body: Body) -> Self::Future {
         let mut request = head.to_request(body);
-        *request.extensions_mut() = (self.told)(head.connection);
+        *request.extensions_mut() = (self.extensions)(head.connection);
         let mut service = self.service.lock().unwrap_or_else(PoisonError::into_inner).clone();
         // `oneshot` waits for a service that is not ready.
         match service.poll_ready(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(Ok(())) => AnswerFuture::Called { future: service.call(request) },
-            _ => AnswerFuture::Waits { future: service.oneshot(request) },
+            Poll::Ready(Ok(())) => ServiceResponseFuture::Called { future: service.call(request) },
+            _ => ServiceResponseFuture::WhenReady { future: service.oneshot(request) },
         }
     }
 }
 
 pin_project! {
-    #[project = AnswerProjection]
-    pub(super) enum AnswerFuture<F, W> {
+    #[project = ServiceResponseProjection]
+    pub(super) enum ServiceResponseFuture<F, W> {
         Called { #[pin] future: F },
-        Waits { #[pin] future: W },
+        WhenReady { #[pin] future: W },
     }
 }
 
-impl<F, W> Future for AnswerFuture<F, W>
+impl<F, W> Future for ServiceResponseFuture<F, W>
 where
     F: Future<Output = Result<Response<Body>, BoxError>>,
     W: Future<Output = Result<Response<Body>, BoxError>>,
@@ -113,8 +114,8 @@ where
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let outcome = match self.project() {
-            AnswerProjection::Called { future } => ready!(future.poll(cx)),
-            AnswerProjection::Waits { future } => ready!(future.poll(cx)),
+            ServiceResponseProjection::Called { future } => ready!(future.poll(cx)),
+            ServiceResponseProjection::WhenReady { future } => ready!(future.poll(cx)),
         };
         Poll::Ready(match outcome {
             Ok(response) => response,

@@ -1,4 +1,4 @@
-//! HTTP/1.1 connections accepted by the engine: [`OverHttp1`] serves their requests.
+//! HTTP/1.1 connections accepted by the engine: [`Http1Service`] serves their requests.
 
 use std::future::Future;
 use std::io;
@@ -15,23 +15,23 @@ use pin_project_lite::pin_project;
 use thalweg_engine::server::{Http1, Http1Connection, Http1Request};
 use tower::{Service, ServiceExt as _};
 
-use super::connect_info::Told;
+use super::connect_info::RequestExtensions;
 use crate::body::Body;
 use crate::transport::error::BoxError;
 
 /// Serves an HTTP/1.1 connection with its service.
-pub(super) struct OverHttp1<S> {
+pub(super) struct Http1Service<S> {
     service: Mutex<S>,
-    told: Told,
+    extensions: RequestExtensions,
 }
 
-impl<S> OverHttp1<S> {
-    pub(super) fn new(service: S, told: Told) -> Self {
-        Self { service: Mutex::new(service), told }
+impl<S> Http1Service<S> {
+    pub(super) fn new(service: S, extensions: RequestExtensions) -> Self {
+        Self { service: Mutex::new(service), extensions }
     }
 }
 
-impl<S> Http1 for OverHttp1<S>
+impl<S> Http1 for Http1Service<S>
 where
     S: Service<Request<Body>, Response = Response<Body>, Error = BoxError, Future: Send>
         + Clone
@@ -40,17 +40,17 @@ where
 {
     fn serve(&self, connection: Http1Connection) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         let service = self.service.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let told = Arc::clone(&self.told);
+        let extensions = Arc::clone(&self.extensions);
         Box::pin(async move {
             let Http1Connection { io, info, stop, requests, .. } = connection;
             let service = hyper::service::service_fn(move |request: Request<Incoming>| {
-                let counted = requests.begin();
+                let in_flight = requests.begin();
                 let mut request = request.map(Body::new);
-                request.extensions_mut().extend(told(info.as_ref()));
-                let answering = service.clone().oneshot(request);
+                request.extensions_mut().extend(extensions(info.as_ref()));
+                let response_future = service.clone().oneshot(request);
                 async move {
-                    let outcome = answering.await.map_err(io::Error::other);
-                    outcome.map(|response| response.map(|body| CountedBody { body, _counted: counted }))
+                    let outcome = response_future.await.map_err(io::Error::other);
+                    outcome.map(|response| response.map(|body| CountedBody { body, _counted: in_flight }))
                 }
             });
             let mut http1 = hyper::server::conn::http1::Builder::new();
@@ -65,7 +65,7 @@ where
                 }
             };
             if let Err(error) = ended {
-                tracing::debug!(%error, "a connection of HTTP/1.1 failed");
+                tracing::debug!(%error, "HTTP/1.1 connection failed");
             }
         })
     }

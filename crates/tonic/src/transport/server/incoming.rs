@@ -49,8 +49,8 @@ where
                 Some(Ok(io)) => return Poll::Ready(Some(io)),
                 Some(Err(error)) => {
                     let error: BoxError = error.into();
-                    tracing::debug!(error, "a connection can't be accepted");
-                    if is_of_descriptors(&error) {
+                    tracing::debug!(error, "failed to accept a connection");
+                    if is_out_of_descriptors(&error) {
                         *this.pause = Some(Box::pin(tokio::time::sleep(PAUSE)));
                     }
                 }
@@ -60,7 +60,7 @@ where
 }
 
 /// EMFILE and ENFILE: without a pause, a listener returns them immediately and repeatedly.
-fn is_of_descriptors(error: &BoxError) -> bool {
+fn is_out_of_descriptors(error: &BoxError) -> bool {
     let error = error.downcast_ref::<io::Error>();
     matches!(error.and_then(io::Error::raw_os_error), Some(24 | 23))
 }
@@ -73,14 +73,14 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn errors_are_passed_over_and_those_for_want_of_descriptors_take_time() {
+    async fn accept_errors_are_skipped_with_pause_if_out_of_descriptors() {
         let check = async |error: fn() -> io::Error, millis: u128| {
-            let begin = Instant::now();
+            let started = Instant::now();
             let incoming = tokio_stream::iter([Err(error()), Ok(1), Err(error()), Err(error()), Ok(2)]);
             let accepted: Vec<_> = Incoming::new(incoming).collect().await;
             assert_eq!(accepted, [1, 2]);
             // The clock's resolution is a millisecond.
-            assert_eq!(begin.elapsed().as_millis() / 10, millis / 10);
+            assert_eq!(started.elapsed().as_millis() / 10, millis / 10);
         };
         check(|| io::ErrorKind::ConnectionAborted.into(), 0).await;
         check(|| io::Error::from_raw_os_error(24), 150).await;

@@ -17,7 +17,7 @@ use tower::load_shed::LoadShedLayer;
 use tower::{Service, ServiceBuilder};
 use tracing::Span;
 
-use super::connect_info::Told;
+use super::connect_info::RequestExtensions;
 use super::connection::Calls;
 use crate::transport::error::BoxError;
 use crate::transport::timeout::Timeout;
@@ -26,7 +26,7 @@ pub(super) type TraceFn = dyn Fn(&Request<()>) -> Span + Send + Sync;
 
 /// A server's settings for calls.
 #[derive(Clone, Default)]
-pub(super) struct Around {
+pub(super) struct CallSettings {
     pub(super) concurrency: Option<usize>,
     pub(super) load_shed: bool,
     pub(super) timeout: Option<Duration>,
@@ -34,10 +34,10 @@ pub(super) struct Around {
     pub(super) accepts_http1: bool,
 }
 
-impl Around {
-    /// Wraps a connection's `service` in the layers and puts `told` into the extensions of its requests. Errors that
+impl CallSettings {
+    /// Wraps a connection's `service` in the layers and puts `extensions` into the extensions of its requests. Errors that
     /// represent a status become responses.
-    pub(super) fn calls<S, B>(&self, service: S, told: Told) -> Calls
+    pub(super) fn calls<S, B>(&self, service: S, extensions: RequestExtensions) -> Calls
     where
         S: Service<Request<Body>, Response = Response<B>> + Clone + Send + 'static,
         S::Error: Into<BoxError> + Send + 'static,
@@ -49,9 +49,9 @@ impl Around {
             // The common case avoids the cost of the other layers.
             let service = Timeout::new(service, self.timeout);
             let service = Traced { service, trace: self.trace.clone() };
-            return Calls::new(service, told, self.accepts_http1);
+            return Calls::new(service, extensions, self.accepts_http1);
         }
-        Calls::new(self.service(service), told, self.accepts_http1)
+        Calls::new(self.service(service), extensions, self.accepts_http1)
     }
 
     /// Wraps `service` in all layers.
@@ -78,11 +78,11 @@ impl Around {
     }
 }
 
-impl fmt::Debug for Around {
+impl fmt::Debug for CallSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { concurrency, load_shed, timeout, trace, accepts_http1 } = self;
         let fields = (concurrency, load_shed, timeout, trace.is_some(), accepts_http1);
-        f.debug_tuple("Around").field(&fields).finish()
+        f.debug_tuple("CallSettings").field(&fields).finish()
     }
 }
 
@@ -112,9 +112,9 @@ where
             return TracedFuture { future: self.service.call(request), span: Span::none() };
         };
         let (parts, body) = request.into_parts();
-        let head = Request::from_parts(parts, ());
-        let span = trace(&head);
-        let (parts, ()) = head.into_parts();
+        let bodiless = Request::from_parts(parts, ());
+        let span = trace(&bodiless);
+        let (parts, ()) = bodiless.into_parts();
         let entered = span.enter();
         let future = self.service.call(Request::from_parts(parts, body));
         drop(entered);
@@ -160,49 +160,49 @@ mod tests {
 
     /// Makes `calls` concurrent calls of a handler that takes a second. Returns their codes and the duration in
     /// seconds.
-    async fn run(around: Around, calls: usize) -> (Vec<Code>, u64) {
+    async fn run(settings: CallSettings, calls: usize) -> (Vec<Code>, u64) {
         let handler = service_fn(async |_: Request<Body>| {
             tokio::time::sleep(Duration::from_secs(1)).await;
             Ok::<_, Infallible>(Response::new(Body::empty()))
         });
-        let begin = tokio::time::Instant::now();
-        let service = around.service(handler);
+        let started = tokio::time::Instant::now();
+        let service = settings.service(handler);
         let calling: Vec<_> =
             (0..calls).map(|_| tokio::spawn(service.clone().oneshot(Request::new(Body::empty())))).collect();
         let mut codes = Vec::new();
         for call in calling {
-            let response = call.await.unwrap().expect("what went wrong is a response, too");
+            let response = call.await.unwrap().expect("failures are responses, too");
             codes.push(Status::from_header_map(response.headers()).map_or(Code::Ok, |status| status.code()));
         }
-        (codes, begin.elapsed().as_secs())
+        (codes, started.elapsed().as_secs())
     }
 
     #[tokio::test(start_paused = true)]
-    async fn limits_and_times_are_kept() {
-        let none = Around::default;
+    async fn limits_and_timeout_apply() {
+        let none = CallSettings::default;
         assert_eq!(run(none(), 3).await, (vec![Code::Ok; 3], 1));
-        assert_eq!(run(Around { concurrency: Some(1), ..none() }, 3).await, (vec![Code::Ok; 3], 3));
-        let sheds = Around { concurrency: Some(1), load_shed: true, ..none() };
+        assert_eq!(run(CallSettings { concurrency: Some(1), ..none() }, 3).await, (vec![Code::Ok; 3], 3));
+        let sheds = CallSettings { concurrency: Some(1), load_shed: true, ..none() };
         let (mut codes, seconds) = run(sheds, 3).await;
         codes.sort_by_key(|code| i32::from(*code));
         assert_eq!((codes, seconds), (vec![Code::Ok, Code::ResourceExhausted, Code::ResourceExhausted], 1));
         let timeout = Some(Duration::from_millis(500));
-        assert_eq!(run(Around { timeout, ..none() }, 2).await, (vec![Code::Cancelled; 2], 0));
+        assert_eq!(run(CallSettings { timeout, ..none() }, 2).await, (vec![Code::Cancelled; 2], 0));
     }
 
     #[tokio::test]
-    async fn errors_that_stand_for_no_status_end_the_call() {
+    async fn non_status_error_ends_call() {
         let fails = service_fn(async |_: Request<Body>| Err::<Response<Body>, _>(BoxError::from("broken")));
-        let outcome = Around::default().service(fails).oneshot(Request::new(Body::empty())).await;
+        let outcome = CallSettings::default().service(fails).oneshot(Request::new(Body::empty())).await;
         assert_eq!(outcome.unwrap_err().to_string(), "broken");
     }
 
     #[tokio::test]
-    async fn spans_are_made_of_heads() {
-        let heads = Arc::new(std::sync::Mutex::new(Vec::new()));
-        let seen = Arc::clone(&heads);
-        let trace: Arc<TraceFn> = Arc::new(move |head: &Request<()>| {
-            seen.lock().unwrap().push((head.uri().to_string(), head.headers().len()));
+    async fn span_is_created_from_headers() {
+        let recorded = Arc::new(std::sync::Mutex::new(Vec::new()));
+        let recorder = Arc::clone(&recorded);
+        let trace: Arc<TraceFn> = Arc::new(move |bodiless: &Request<()>| {
+            recorder.lock().unwrap().push((bodiless.uri().to_string(), bodiless.headers().len()));
             Span::none()
         });
         let handler = service_fn(async |request: Request<Body>| {
@@ -211,8 +211,8 @@ mod tests {
         });
         let request = Request::builder().uri("/shop.Shop/Buy").header("te", "trailers");
         let request = request.body(Body::empty()).unwrap();
-        let around = Around { trace: Some(trace), ..Around::default() };
-        around.service(handler).oneshot(request).await.unwrap();
-        assert_eq!(*heads.lock().unwrap(), [("/shop.Shop/Buy".to_owned(), 1)]);
+        let settings = CallSettings { trace: Some(trace), ..CallSettings::default() };
+        settings.service(handler).oneshot(request).await.unwrap();
+        assert_eq!(*recorded.lock().unwrap(), [("/shop.Shop/Buy".to_owned(), 1)]);
     }
 }

@@ -17,7 +17,7 @@ use tower::Service;
 use tower::layer::Layer;
 
 use super::builder::Server;
-use super::connect_info::Telling;
+use super::connect_info::RequestExtensionsFactory;
 use super::connection::Calls;
 use super::incoming::Incoming;
 use crate::transport::error::{BoxError, Error};
@@ -117,21 +117,21 @@ impl<L> Server<L> {
         ResBody: http_body::Body<Data = Bytes> + Send + 'static,
         ResBody::Error: Into<BoxError>,
     {
-        if !self.leaves_sockets_to_the_engine() {
+        if !self.engine_can_listen() {
             let incoming = self.bind(addr)?;
             return self.run(svc, incoming, signal).await;
         }
         let config = self.config()?;
-        let around = self.around();
-        let service = Mutex::new(self.layered(svc));
-        let telling = Telling::new();
-        let accepts_http1 = around.accepts_http1;
+        let settings = self.call_settings();
+        let service = Mutex::new(self.apply_layers(svc));
+        let extensions = RequestExtensionsFactory::new();
+        let accepts_http1 = settings.accepts_http1;
         let calls = Box::new(move |connection: &ConnectionInfo| {
             let (local_addr, remote_addr) = (connection.local_addr(), connection.remote_addr());
             let service = service.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            around.calls(service, telling.of(TcpConnectInfo { local_addr, remote_addr }))
+            settings.calls(service, extensions.for_connection(TcpConnectInfo { local_addr, remote_addr }))
         });
-        let router = OfEach { calls, accepts_http1 };
+        let router = PerConnectionRouter { calls, accepts_http1 };
         let server = engine::server::bind(config, Arc::new(router), &[addr.into()]).await;
         let server = server.map_err(Error::transport)?;
         match signal {
@@ -155,11 +155,11 @@ impl<L> Server<L> {
         ResBody::Error: Into<BoxError>,
     {
         let config = self.config()?;
-        let around = self.around();
-        let service = self.layered(svc);
-        let telling = Telling::new();
+        let settings = self.call_settings();
+        let service = self.apply_layers(svc);
+        let extensions = RequestExtensionsFactory::new();
         let incoming = Incoming::new(incoming).map(move |io: IO| {
-            let calls = around.calls(service.clone(), telling.of(io.connect_info()));
+            let calls = settings.calls(service.clone(), extensions.for_connection(io.connect_info()));
             (io, Arc::new(calls) as Arc<dyn engine::server::Router>)
         });
         engine::server::serve_routed(config, incoming, signal).await;
@@ -168,12 +168,12 @@ impl<L> Server<L> {
 }
 
 /// Creates the router of each connection.
-struct OfEach {
+struct PerConnectionRouter {
     calls: Box<dyn Fn(&ConnectionInfo) -> Calls + Send + Sync>,
     accepts_http1: bool,
 }
 
-impl engine::server::Router for OfEach {
+impl engine::server::Router for PerConnectionRouter {
     fn find(&self, _: &[u8]) -> Result<Arc<ServerMethod>, engine::Status> {
         Err(engine::Status::new(engine::Code::Unimplemented, "each connection has its own"))
     }
@@ -187,9 +187,9 @@ impl engine::server::Router for OfEach {
     }
 }
 
-impl fmt::Debug for OfEach {
+impl fmt::Debug for PerConnectionRouter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("OfEach")
+        f.write_str("PerConnectionRouter")
     }
 }
 
@@ -205,9 +205,9 @@ mod tests {
         let free = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let addr = free.local_addr().unwrap();
         drop(free);
-        let answer =
+        let empty_service =
             tower::service_fn(async |_: Request<Body>| Ok::<_, Infallible>(Response::new(Body::empty())));
-        let serving = tokio::spawn(server.clone().serve(addr, answer));
+        let serving = tokio::spawn(server.clone().serve(addr, empty_service));
         let connected = async {
             while tokio::net::TcpStream::connect(addr).await.is_err() {
                 tokio::time::sleep(Duration::from_millis(5)).await;
@@ -220,12 +220,12 @@ mod tests {
             .any(|server| server.listening.iter().any(|(_, listening)| *listening == address));
         assert_eq!(listens, expected, "{server:?}");
         // The address is in use.
-        assert!(server.serve(addr, answer).await.is_err());
+        assert!(server.serve(addr, empty_service).await.is_err());
         serving.abort();
     }
 
     #[tokio::test]
-    async fn the_engine_accepts_where_it_has_all_that_is_asked_for() {
+    async fn engine_listens_if_it_supports_the_options() {
         check(Server::builder(), true).await;
         check(Server::builder().tcp_keepalive_interval(Some(Duration::from_secs(1))), true).await;
         check(Server::builder().tcp_nodelay(false), false).await;

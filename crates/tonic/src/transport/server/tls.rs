@@ -94,7 +94,7 @@ mod tests {
     use crate::transport::tls::tests::pair;
 
     #[test]
-    fn what_cannot_be_used_is_told_at_once() {
+    fn invalid_tls_config_is_an_error() {
         let check = |config: ServerTlsConfig, expected: Result<(), &str>| match (
             Server::builder().tls_config(config),
             expected,
@@ -109,17 +109,17 @@ mod tests {
         let (certificate, key) = pair();
         let identity = || ServerTlsConfig::new().identity(Identity::from_pem(&certificate, &key));
         check(identity(), Ok(()));
-        check(ServerTlsConfig::new(), Err("give its TLS an identity"));
+        check(ServerTlsConfig::new(), Err("set a TLS identity"));
         check(identity().client_ca_root(Certificate::from_pem(&certificate)), Ok(()));
-        check(identity().client_ca_root(Certificate::from_pem(&key)), Err("confused"));
+        check(identity().client_ca_root(Certificate::from_pem(&key)), Err("swapped"));
         check(ServerTlsConfig::new().identity(Identity::from_pem(&certificate, "")), Err("no private key"));
     }
 
     #[test]
-    fn all_that_is_said_goes_to_the_engine() {
+    fn settings_reach_the_engine() {
         let (certificate, key) = pair();
         let identity = || ServerTlsConfig::new().identity(Identity::from_pem(&certificate, &key));
-        let said = |config: ServerTlsConfig| format!("{:?}", config.into_engine().unwrap());
+        let engine_config = |config: ServerTlsConfig| format!("{:?}", config.into_engine().unwrap());
         let authority = || Certificate::from_pem(&certificate);
         for (config, part) in [
             (identity(), "client_authorities: []"),
@@ -132,7 +132,7 @@ mod tests {
             (identity().use_key_log(), "logs_keys: true"),
             (identity().timeout(Duration::from_secs(7)), "timeout: 7s"),
         ] {
-            assert!(said(config.clone()).contains(part), "{}", said(config));
+            assert!(engine_config(config.clone()).contains(part), "{}", engine_config(config));
         }
     }
 }

@@ -31,42 +31,42 @@ use tonic::transport::server::{Connected, TlsConnectInfo};
 
 /// Connection information by the certificates that clients presented.
 pub(super) struct TlsConnectInfos<C> {
-    made: Mutex<HashMap<Vec<CertificateDer<'static>>, TlsConnectInfo<C>>>,
+    cached: Mutex<HashMap<Vec<CertificateDer<'static>>, TlsConnectInfo<C>>>,
 }
 
 /// Maximum number of cached entries; an in-memory handshake takes about 100 µs.
-const MADE_MAX: usize = 256;
+const CACHED_MAX: usize = 256;
 
 impl<C> Default for TlsConnectInfos<C> {
     fn default() -> Self {
-        Self { made: Mutex::default() }
+        Self { cached: Mutex::default() }
     }
 }
 
 impl<C: Clone + Send + Sync + 'static> TlsConnectInfos<C> {
     /// Returns the information for a connection whose client presented these certificates, or none.
     pub(super) fn get(&self, info: &C, chain: &[CertificateDer<'static>]) -> Option<TlsConnectInfo<C>> {
-        let known = self.made.lock().unwrap_or_else(PoisonError::into_inner).get(chain).cloned();
+        let known = self.cached.lock().unwrap_or_else(PoisonError::into_inner).get(chain).cloned();
         if let Some(mut known) = known {
             known.get_mut().clone_from(info);
             return Some(known);
         }
-        let made = make(info.clone(), chain);
-        let made = made.inspect_err(|error| tracing::warn!(%error, "there is no TlsConnectInfo")).ok()?;
-        let mut all = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-        if all.len() >= MADE_MAX {
+        let cached = handshake(info.clone(), chain);
+        let cached = cached.inspect_err(|error| tracing::warn!(%error, "missing TlsConnectInfo")).ok()?;
+        let mut all = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.len() >= CACHED_MAX {
             all.clear();
         }
-        all.insert(chain.to_vec(), made.clone());
-        Some(made)
+        all.insert(chain.to_vec(), cached.clone());
+        Some(cached)
     }
 }
 
-fn make<C>(info: C, chain: &[CertificateDer<'static>]) -> io::Result<TlsConnectInfo<C>>
+fn handshake<C>(info: C, chain: &[CertificateDer<'static>]) -> io::Result<TlsConnectInfo<C>>
 where
     C: Clone + Send + Sync + 'static,
 {
-    let (client, server) = sides(chain).map_err(io::Error::other)?;
+    let (client, server) = handshake_sides(chain).map_err(io::Error::other)?;
     let mut accepting = TlsAcceptor::from(server).accept(InMemory { client, info });
     // The client responds at once, so the handshake never waits.
     match Pin::new(&mut accepting).poll(&mut Context::from_waker(Waker::noop())) {
@@ -76,7 +76,9 @@ where
 }
 
 /// Creates a client that presents `chain`, and the server's configuration.
-fn sides(chain: &[CertificateDer<'static>]) -> Result<(ClientConnection, Arc<ServerConfig>), Error> {
+fn handshake_sides(
+    chain: &[CertificateDer<'static>],
+) -> Result<(ClientConnection, Arc<ServerConfig>), Error> {
     let mut provider = thalweg_engine::tls::provider().map_err(|error| Error::General(error.to_string()))?;
     // X25519 is the cheapest group.
     if let Some(group) = provider.kx_groups.iter().find(|group| group.name() == NamedGroup::X25519) {
@@ -85,16 +87,16 @@ fn sides(chain: &[CertificateDer<'static>]) -> Result<(ClientConnection, Arc<Ser
     let client = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_protocol_versions(&[&TLS13])?
         .dangerous()
-        .with_custom_certificate_verifier(Arc::new(Believing));
+        .with_custom_certificate_verifier(Arc::new(AcceptsAll));
     let client = match chain {
         [] => client.with_no_client_auth(),
-        chain => client.with_client_cert_resolver(Arc::new(Shown::new(chain.to_vec()))),
+        chain => client.with_client_cert_resolver(Arc::new(FixedCertificate::new(chain.to_vec()))),
     };
     let mut server = ServerConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&TLS13])?
-        .with_client_cert_verifier(Arc::new(Believing))
+        .with_client_cert_verifier(Arc::new(AcceptsAll))
         // Any byte will do, since the certificate is never parsed.
-        .with_cert_resolver(Arc::new(Shown::new(vec![CertificateDer::from_slice(&[0])])));
+        .with_cert_resolver(Arc::new(FixedCertificate::new(vec![CertificateDer::from_slice(&[0])])));
     server.send_tls13_tickets = 0;
     let client =
         ClientConnection::new(Arc::new(client), ServerName::from(std::net::IpAddr::from([127, 0, 0, 1])))?;
@@ -157,15 +159,15 @@ const SCHEME: SignatureScheme = SignatureScheme::ED25519;
 
 /// Certificates without their key; signatures are dummies.
 #[derive(Debug)]
-struct Shown(Arc<CertifiedKey>);
+struct FixedCertificate(Arc<CertifiedKey>);
 
-impl Shown {
+impl FixedCertificate {
     fn new(chain: Vec<CertificateDer<'static>>) -> Self {
-        Self(Arc::new(CertifiedKey::new(chain, Arc::new(NoKey))))
+        Self(Arc::new(CertifiedKey::new(chain, Arc::new(DummyKey))))
     }
 }
 
-impl ResolvesClientCert for Shown {
+impl ResolvesClientCert for FixedCertificate {
     fn resolve(&self, _: &[&[u8]], _: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
         Some(Arc::clone(&self.0))
     }
@@ -175,16 +177,16 @@ impl ResolvesClientCert for Shown {
     }
 }
 
-impl ResolvesServerCert for Shown {
+impl ResolvesServerCert for FixedCertificate {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         Some(Arc::clone(&self.0))
     }
 }
 
 #[derive(Debug)]
-struct NoKey;
+struct DummyKey;
 
-impl SigningKey for NoKey {
+impl SigningKey for DummyKey {
     fn choose_scheme(&self, _: &[SignatureScheme]) -> Option<Box<dyn Signer>> {
         Some(Box::new(Self))
     }
@@ -194,7 +196,7 @@ impl SigningKey for NoKey {
     }
 }
 
-impl Signer for NoKey {
+impl Signer for DummyKey {
     fn sign(&self, _: &[u8]) -> Result<Vec<u8>, Error> {
         Ok(vec![0])
     }
@@ -206,9 +208,9 @@ impl Signer for NoKey {
 
 /// Accepts any certificate and signature.
 #[derive(Debug)]
-struct Believing;
+struct AcceptsAll;
 
-impl ServerCertVerifier for Believing {
+impl ServerCertVerifier for AcceptsAll {
     fn verify_server_cert(
         &self,
         _: &CertificateDer<'_>,
@@ -243,7 +245,7 @@ impl ServerCertVerifier for Believing {
     }
 }
 
-impl ClientCertVerifier for Believing {
+impl ClientCertVerifier for AcceptsAll {
     fn client_auth_mandatory(&self) -> bool {
         false
     }
@@ -301,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn each_chain_is_made_once_and_given_to_all_that_showed_it() {
+    fn handshake_runs_once_per_certificate_chain() {
         let infos = TlsConnectInfos::default();
         let long = CertificateDer::from(vec![7; 30_000]);
         let chains = [vec![], vec![CertificateDer::from(vec![1])], vec![long, CertificateDer::from(vec![1])]];
@@ -309,20 +311,20 @@ mod tests {
             for chain in &chains {
                 let info = infos.get(&at(port), chain).unwrap();
                 assert_eq!(info.get_ref().remote_addr(), at(port).remote_addr());
-                let shown = info.peer_certs().map(|certificates| certificates.to_vec());
-                assert_eq!(shown.unwrap_or_default(), *chain);
+                let presented = info.peer_certs().map(|certificates| certificates.to_vec());
+                assert_eq!(presented.unwrap_or_default(), *chain);
                 assert_eq!(info.peer_certs().is_some(), !chain.is_empty());
             }
-            assert_eq!(infos.made.lock().unwrap().len(), chains.len());
+            assert_eq!(infos.cached.lock().unwrap().len(), chains.len());
         }
     }
 
     #[test]
-    fn so_many_are_kept_and_no_more() {
+    fn cache_is_bounded() {
         let infos = TlsConnectInfos::default();
-        for n in 0..=MADE_MAX {
+        for n in 0..=CACHED_MAX {
             infos.get(&at(1), &[CertificateDer::from(n.to_le_bytes().to_vec())]).unwrap();
         }
-        assert_eq!(infos.made.lock().unwrap().len(), 1);
+        assert_eq!(infos.cached.lock().unwrap().len(), 1);
     }
 }

@@ -124,7 +124,7 @@ impl Pool {
         let task = tokio::spawn(async move {
             if let Err(error) = connection.await {
                 // The call on the connection has its own error.
-                tracing::debug!(%error, "a connection of HTTP/1.1 failed");
+                tracing::debug!(%error, "HTTP/1.1 connection failed");
             }
         });
         Ok(Connection { sender, task })
@@ -156,13 +156,13 @@ impl Pool {
         let authority = self.streams.authority();
         let cause = std::error::Error::source(error).map(|cause| format!(": {cause}")).unwrap_or_default();
         if error.is_parse() {
-            let why = format!("{authority} does not answer by the rules of HTTP/1.1: {error}{cause}");
+            let why = format!("invalid HTTP/1.1 response from {authority}: {error}{cause}");
             return Status::local(Code::Internal, why);
         }
         let why = if error.is_incomplete_message() {
-            format!("{authority} ended the connection before its answer")
+            format!("{authority} closed the connection before it responded")
         } else {
-            format!("the connection to {authority} was lost: {error}{cause}")
+            format!("connection to {authority} lost: {error}{cause}")
         };
         Status::local(Code::Unavailable, why)
     }

@@ -214,7 +214,7 @@ async fn response_must_be_read_at_minimum_rate() {
             // Slightly less than the time that /large takes at 1 KiB/s.
             for _ in 0..1000 / period {
                 sleep(seconds(period)).await;
-                io.read_exact(&mut part).await.expect("it is open");
+                io.read_exact(&mut part).await.expect("the stream is open");
             }
         };
         let (outcome, took) = timed(async {

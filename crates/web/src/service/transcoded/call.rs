@@ -123,5 +123,5 @@ fn unprintable(error: &PrintError) -> Status {
         PrintError::TooLong { .. } => Code::ResourceExhausted,
         _ => Code::Internal,
     };
-    Status::new(code, format!("the answer can't be written as JSON: {error}"))
+    Status::new(code, format!("failed to write the response as JSON: {error}"))
 }

@@ -102,7 +102,9 @@ fn unsupported(content_type: &[u8], body_format: BodyFormat, is_stream: bool) ->
     };
     let sent = String::from_utf8_lossy(content_type);
     let why = if body_format == BodyFormat::Raw {
-        format!("content-type {sent:?} is not supported for POST, because forms of other pages can send it")
+        format!(
+            "content-type {sent:?} is not supported for POST, because HTML forms of other sites can send it"
+        )
     } else {
         format!("content-type {sent:?} is not supported; accepted is {accepted}")
     };

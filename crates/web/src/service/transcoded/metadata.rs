@@ -92,8 +92,8 @@ mod tests {
     #[test]
     fn shorter_timeout_wins() {
         let check = |list: &[(&str, &str)], expected: Result<Option<u64>, Code>| {
-            let found = timeout(&headers(list)).map(|time| time.map(|time| time.as_millis() as u64));
-            assert_eq!(found.map_err(|status| status.code()), expected);
+            let actual = timeout(&headers(list)).map(|time| time.map(|time| time.as_millis() as u64));
+            assert_eq!(actual.map_err(|status| status.code()), expected);
         };
         check(&[], Ok(None));
         check(&[("grpc-timeout", "2S")], Ok(Some(2000)));

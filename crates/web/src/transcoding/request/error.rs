@@ -37,7 +37,7 @@ pub enum RequestError {
     #[error("body: {0}")]
     Body(#[from] ParseError),
     /// A body for a method without one.
-    #[error("this method takes no body")]
+    #[error("this method accepts no body")]
     UnexpectedBody,
 }
 

@@ -19,7 +19,7 @@ pub(super) fn fields_of<'s>(message: MessageType<'s>, path: &FieldPath) -> Vec<F
 
 /// Appends the `len` bytes that `put` writes as the content of the last of the nested `fields`. Their values are
 /// messages, strings or bytes.
-pub(super) fn put_around(
+pub(super) fn put_nested(
     fields: &[Field<'_>],
     len: usize,
     wire: &mut Vec<u8>,
@@ -32,7 +32,7 @@ pub(super) fn put_around(
         .rev()
         .map(|field| {
             let content = len;
-            len = len_around(std::slice::from_ref(field), content);
+            len = nested_len(std::slice::from_ref(field), content);
             content
         })
         .collect();
@@ -48,8 +48,8 @@ pub(super) fn put_around(
     }
 }
 
-/// Returns the number of bytes that [`put_around`] appends for `len` bytes of content.
-pub(super) fn len_around(fields: &[Field<'_>], len: usize) -> usize {
+/// Returns the number of bytes that [`put_nested`] appends for `len` bytes of content.
+pub(super) fn nested_len(fields: &[Field<'_>], len: usize) -> usize {
     fields.iter().rev().fold(len, |len, field| {
         let tag_len = varint_len(start_tag(*field).bits().into());
         len + match field.kind() {

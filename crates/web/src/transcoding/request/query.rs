@@ -19,7 +19,7 @@ pub(super) struct Query<'s, 'r> {
     binding: &'r Binding,
     options: &'r RequestOptions,
     /// Singular fields that have a value.
-    seen: HashSet<Vec<u32>>,
+    assigned: HashSet<Vec<u32>>,
     /// Chosen members of oneofs, by the path to the first declared member.
     chosen: HashMap<Vec<u32>, u32>,
 }
@@ -34,7 +34,7 @@ struct Target<'s> {
 
 impl<'s, 'r> Query<'s, 'r> {
     pub(super) fn new(message: MessageType<'s>, binding: &'r Binding, options: &'r RequestOptions) -> Self {
-        Query { message, binding, options, seen: HashSet::new(), chosen: HashMap::new() }
+        Query { message, binding, options, assigned: HashSet::new(), chosen: HashMap::new() }
     }
 
     /// Appends the records of all parameters. Returns whether they include the binding's update mask.
@@ -77,7 +77,7 @@ impl<'s, 'r> Query<'s, 'r> {
             Err(problem) => return Err(problem),
         };
         if fields.len() > self.options.parse.depth_max {
-            return Err("messages lie in one another too deep".to_owned());
+            return Err("messages are nested too deeply".to_owned());
         }
         self.check_is_first(&fields)?;
         let options = &self.options.parse;
@@ -92,7 +92,7 @@ impl<'s, 'r> Query<'s, 'r> {
     fn check_is_free(&self, target: &Target<'_>) -> Result<(), String> {
         let numbers = || target.fields.iter().map(|field| field.number());
         match self.binding.body() {
-            BodyMapping::Whole => return Err("all fields are in the body, or in the path".to_owned()),
+            BodyMapping::Whole => return Err("all fields are in the body or the path".to_owned()),
             BodyMapping::Field(number) if numbers().next() == Some(number) => {
                 return Err("the field is in the body".to_owned());
             }
@@ -121,8 +121,8 @@ impl<'s, 'r> Query<'s, 'r> {
             }
             path.push(field.number());
         }
-        if fields.last().is_some_and(|last| !last.is_repeated()) && !self.seen.insert(path) {
-            return Err("it comes twice, and the field is not repeated".to_owned());
+        if fields.last().is_some_and(|last| !last.is_repeated()) && !self.assigned.insert(path) {
+            return Err("duplicate parameter of a field that is not repeated".to_owned());
         }
         Ok(())
     }
@@ -133,32 +133,32 @@ fn find<'s>(message: MessageType<'s>, name: &str) -> Result<Target<'s>, String> 
     let (path, key) = match name.split_once('[') {
         None => (name, None),
         Some((path, key)) => {
-            let key = key.strip_suffix(']').ok_or("a closing bracket was expected at the end")?;
+            let key = key.strip_suffix(']').ok_or("expected a closing bracket at the end")?;
             (path, Some(key.to_owned()))
         }
     };
     let mut fields: Vec<Field<'s>> = Vec::new();
     let mut message = Some(message);
     for name in path.split('.') {
-        let around = match (message, fields.last()) {
+        let parents = match (message, fields.last()) {
             (Some(message), _) => message,
             (None, Some(field)) if field.is_repeated() => {
-                return Err(format!("`{}` is repeated, and none of its messages can be named", field.name()));
+                return Err(format!("`{}` is repeated, so its messages cannot be addressed", field.name()));
             }
             (None, last) => {
                 let last = last.map_or("", |field| field.name());
-                return Err(format!("`{last}` is no message, and has no field"));
+                return Err(format!("`{last}` is not a message and has no fields"));
             }
         };
-        let field = around.field_by_json_name(name);
+        let field = parents.field_by_json_name(name);
         let field =
-            field.ok_or_else(|| format!("{} has no field `{}`", around.full_name(), excerpt(name)))?;
+            field.ok_or_else(|| format!("{} has no field `{}`", parents.full_name(), excerpt(name)))?;
         message = field.message_type().filter(|_| !field.is_repeated());
         fields.push(field);
     }
     match (fields.last().is_some_and(|last| last.is_map()), &key) {
-        (true, None) => Err("it is a map: write the key in brackets behind the name".to_owned()),
-        (false, Some(_)) => Err("it is no map, and has no keys".to_owned()),
+        (true, None) => Err("the field is a map; add the key in brackets after the name".to_owned()),
+        (false, Some(_)) => Err("the field is not a map and has no keys".to_owned()),
         (true, Some(_)) | (false, None) => Ok(Target { fields, key }),
     }
 }
@@ -174,8 +174,8 @@ fn put_entry(
     let Some((key_field, value_field)) = fields.last().and_then(|map| map.map_entry()) else { return Ok(()) };
     let mut entry = Vec::with_capacity(key.len() + value.len() + 8);
     json::parse_text(key_field, key, options, &mut entry)
-        .map_err(|error| format!("the key: {}", problem(error)))?;
+        .map_err(|error| format!("invalid key: {}", problem(error)))?;
     json::parse_text(value_field, value, options, &mut entry).map_err(problem)?;
-    nested::put_around(fields, entry.len(), wire, |wire| wire.extend_from_slice(&entry));
+    nested::put_nested(fields, entry.len(), wire, |wire| wire.extend_from_slice(&entry));
     Ok(())
 }

@@ -12,13 +12,13 @@ pub(super) fn put(
     options: &ParseOptions,
     wire: &mut Vec<u8>,
 ) -> Result<(), String> {
-    let Some((last, around)) = fields.split_last() else { return Ok(()) };
-    if around.is_empty() {
+    let Some((last, parents)) = fields.split_last() else { return Ok(()) };
+    if parents.is_empty() {
         return json::parse_text(*last, text, options, wire).map_err(problem);
     }
     let mut record = Vec::with_capacity(text.len() + 8);
     json::parse_text(*last, text, options, &mut record).map_err(problem)?;
-    nested::put_around(around, record.len(), wire, |wire| wire.extend_from_slice(&record));
+    nested::put_nested(parents, record.len(), wire, |wire| wire.extend_from_slice(&record));
     Ok(())
 }
 

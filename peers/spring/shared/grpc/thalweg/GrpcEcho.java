@@ -8,23 +8,23 @@ import thalweg.lab.v1.Strings;
 /** `thalweg.lab.v1.Echo` on grpc-java. */
 class GrpcEcho extends EchoGrpc.EchoImplBase {
   @Override
-  public void echoStrings(Strings request, StreamObserver<Strings> answers) {
-    answer(request, answers);
+  public void echoStrings(Strings request, StreamObserver<Strings> responses) {
+    respond(request, responses);
   }
 
   @Override
-  public void echoPerson(Person request, StreamObserver<Person> answers) {
-    answer(request, answers);
+  public void echoPerson(Person request, StreamObserver<Person> responses) {
+    respond(request, responses);
   }
 
-  private static <M> void answer(M request, StreamObserver<M> answers) {
-    Times times = TimesOfCalls.asked();
+  private static <M> void respond(M request, StreamObserver<M> responses) {
+    Times times = TimesInterceptor.current();
     if (times != null) {
-      times.handlerBegins();
+      times.handlerStarted();
       // A real handler's work goes here.
-      times.handlerEnds();
+      times.handlerEnded();
     }
-    answers.onNext(request);
-    answers.onCompleted();
+    responses.onNext(request);
+    responses.onCompleted();
   }
 }

@@ -10,11 +10,11 @@ final class Times {
   private long decoded;
   private long handled;
 
-  void handlerBegins() {
+  void handlerStarted() {
     decoded = System.nanoTime();
   }
 
-  void handlerEnds() {
+  void handlerEnded() {
     handled = System.nanoTime();
   }
 

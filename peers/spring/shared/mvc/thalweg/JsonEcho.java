@@ -18,20 +18,20 @@ class JsonEcho {
 
   @PostMapping("/v1/echo-strings")
   Strings strings(@RequestBody Strings body, HttpServletRequest request, HttpServletResponse response) {
-    return answer(body, request, response);
+    return recordTimes(body, request, response);
   }
 
   @PostMapping("/v1/echo-person")
   Person person(@RequestBody Person body, HttpServletRequest request, HttpServletResponse response) {
-    return answer(body, request, response);
+    return recordTimes(body, request, response);
   }
 
-  private static <T> T answer(T body, HttpServletRequest request, HttpServletResponse response) {
+  private static <T> T recordTimes(T body, HttpServletRequest request, HttpServletResponse response) {
     if (request.getHeader(Times.HEADER) != null) {
       Times times = new Times();
-      times.handlerBegins();
+      times.handlerStarted();
       // A real handler's work goes here.
-      times.handlerEnds();
+      times.handlerEnded();
       response.setHeader(Times.HEADER, times.toString());
     }
     return body;

@@ -25,7 +25,7 @@ pub(super) fn over_load(channels: &Channels<'_>) -> Vec<Block> {
         Block::hint(
             "A plot for each delay, all on the same axes, both logarithmic. The grey line is ideal scaling: every call \
              in flight as fast as the lone call of the fastest line. Bars are intervals of 95 %, of rates and medians; \
-             dots beside them the windows that a rate was told from. Point at a plot for its values.",
+             dots beside them are the windows behind a rate. Point at a plot for its values.",
         ),
     ]
 }
@@ -117,8 +117,8 @@ pub(super) fn lanes(channels: &Channels<'_>) -> Vec<Block> {
     }
     vec![
         Block::about(
-            "Connected lanes of the adaptive channel, from the beginning of the warm-up on; a line for each number of \
-             calls in flight, which stands at its end.",
+            "Connected lanes of the adaptive channel from the start of the warm-up; one line per number of calls in \
+             flight, labelled at its end.",
         ),
         Block::Multiples(charts),
     ]

@@ -66,7 +66,7 @@ pub(super) fn costs(results: &CodecResults, analysis: &CodecFigures) -> Vec<Bloc
                 results.data.iter().filter_map(|data| cost_panel(analysis, data, operation, figure));
             let of_figure: Vec<Bars> = of_figure.collect();
             if of_figure.is_empty() {
-                let missing = "This was not counted: see what stands above, or the method.".to_owned();
+                let missing = "This was not counted; see above, or the method.".to_owned();
                 blocks.push(Block::When(shown(operation, figure), vec![Block::About(missing)]));
             }
             panels.extend(of_figure);
@@ -216,7 +216,7 @@ fn power_of_ten(number: u64) -> String {
 pub(super) fn calls(analysis: &CodecFigures) -> Vec<Block> {
     let numbers: BTreeSet<u32> = analysis.shares.iter().map(|share| share.in_flight).collect();
     if numbers.is_empty() {
-        return vec![Block::about("No call was measured beside the conversions.")];
+        return vec![Block::about("No calls were measured in addition to the conversions.")];
     }
     let mut blocks = vec![Block::about(
         "A call over a UNIX socket whose payload is as large as the message, measured in the same run with this \

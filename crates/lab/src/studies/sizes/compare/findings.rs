@@ -183,7 +183,9 @@ fn median_clause(cell: &ComparedCell<'_>, against: &Against<'_>) -> Option<Strin
     let (ratio, pair, size) = (ratio?, &against.pair, cell.size);
     Some(match verdict {
         Verdict::NoDifference => format!("the median time of a call of {size} does not differ"),
-        Verdict::CannotTell => format!("whether the median time of a call of {size} differs cannot be told"),
+        Verdict::CannotTell => {
+            format!("it cannot be told whether the median time of a call of {size} differs")
+        }
         _ => {
             format!("a call of {size} takes {} the median time of {pair}, less is better", ratio_text(ratio))
         }

@@ -42,7 +42,7 @@ fn card(comparison: &StacksCompared<'_>, pair: &Pair) -> Markup {
     let least = ratios.iter().copied().fold(f64::INFINITY, f64::min);
     let most = ratios.iter().copied().fold(0.0, f64::max);
     let range = if ratios.is_empty() {
-        "never measured beside ours".to_owned()
+        "never measured together with ours".to_owned()
     } else {
         format!(
             "{pair}’s rate, in the middle of {} cases; from {} to {} ×",

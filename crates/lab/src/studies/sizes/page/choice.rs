@@ -202,8 +202,8 @@ fn ratio(compared: JudgedRatio) -> String {
 pub(super) fn reading() -> Block {
     let margin = percent(MARGIN - 1.0);
     let hints = [
-        "Calls are compared with those that do the same work. One way: client and server streams. Each message \
-         answered with one of its size: unary calls, one at a time or overlapping, and bidi streams. A stream one \
+        "Calls are compared with those that do the same work. One way: client and server streams. A response of the \
+         same size for each message: unary calls, one at a time or overlapping, and bidi streams. A stream one \
          way moves more messages than one that is answered, and is not compared with it."
             .to_owned(),
         format!(
@@ -213,7 +213,7 @@ pub(super) fn reading() -> Block {
              **Equal**: the whole interval lies within {margin} of 1. **Cannot tell**: neither; a difference may be \
              there or not. Of many fields without a difference one in twenty may look like one."
         ),
-        "A name leads to the windows that its figures come from.".to_owned(),
+        "Click a name for the windows behind its figures.".to_owned(),
     ];
     let summary = "How “use”, “equal” and “cannot tell” are decided".to_owned();
     Block::Folded(summary, hints.into_iter().map(Block::Hint).collect())

@@ -37,7 +37,7 @@ pub(super) fn blocks(own: &[MergedCell<'_>]) -> Vec<Block> {
     let curves: Vec<Curve> = own.iter().filter_map(curve).collect();
     if curves.is_empty() {
         return vec![Block::about(
-            "No percentiles: streams one way have no latency that their client could see.",
+            "No percentiles: one-way streams have no latency that the client can observe.",
         )];
     }
     let of_kinds = distinct(curves.iter().map(|curve| curve.kind));
@@ -62,9 +62,9 @@ pub(super) fn blocks(own: &[MergedCell<'_>]) -> Vec<Block> {
         ]),
         Block::Wide(vec![chart(&curves, &of_kinds, &sizes)]),
         Block::hint(
-            "A line is of all windows of a cell together; around it lies the range from the lowest to the highest \
-             single window, as far as two of them have so many operations. The percentiles in the table of figures are \
-             medians over windows. Streams one way have no latency that their client could see. A line ends where \
+            "A line combines all windows of a cell. The band around it spans the lowest and highest single window, as \
+             long as two windows have that many operations. The percentiles in the table of figures are \
+             medians over windows. One-way streams have no latency that the client can observe. A line ends where \
              fewer than one operation lies above, at 99.9999 % at the latest.",
         ),
     ]
@@ -108,10 +108,10 @@ fn chart(curves: &[Curve], kinds: &[Kind], sizes: &[ByteSize]) -> Chart {
     Chart {
         id: "percentiles".to_owned(),
         title: "Latency by percentile".to_owned(),
-        about: "so many of a hundred operations took no longer than this; lower is better".to_owned(),
+        about: "percentage of operations that took no longer than this; lower is better".to_owned(),
         class: "tall",
-        empty: "No valid window of this was measured, or it is a stream one way, which has no latency that its client \
-                could see."
+        empty: "No valid window was measured, or it is a one-way stream, which has no latency that the client can \
+                observe."
             .to_owned(),
         x: XAxis {
             at: (0..points).map(|index| index as f64 / f64::from(STEPS_PER_NINE)).collect(),

@@ -12,10 +12,10 @@ pub(in crate::studies::sizes) fn method(results: &LabResults) -> Vec<String> {
     let settings = &results.settings;
     let pinned = match (&settings.client_cpus, &settings.server_cpus) {
         (Some(client), Some(server)) => format!(
-            "Client and server are processes apart, kept on processors apart: the client on {client}, the server on \
-             {server}. The threads of the bare socket are kept on the same."
+            "Client and server are separate processes on separate CPUs: the client on {client}, the server on \
+             {server}. The threads of the bare socket use the same CPUs."
         ),
-        _ => "Client and server are processes apart that share one processor.".to_owned(),
+        _ => "Client and server are separate processes that share one CPU.".to_owned(),
     };
     let in_flight = results.points.iter().map(|result| result.point.in_flight).max().unwrap_or(1);
     let rounds = results.points.iter().map(|window| window.round + 1).max().unwrap_or(1);
@@ -56,7 +56,7 @@ pub(in crate::studies::sizes) fn method(results: &LabResults) -> Vec<String> {
         ),
         Some(
             "The bare socket moves the same payloads, each with gRPC’s five bytes of prefix and nothing else, in the \
-             same run: as an echo with as many under way, or one way; the fastest of three connections counts. It is \
+             same run: as an echo with as many in flight, or one way; the fastest of three connections counts. It is \
              a reference and no bound: one thread a side reads and writes in turn, and a stack that does both at once \
              can exceed it."
                 .to_owned(),
@@ -73,9 +73,8 @@ pub(in crate::studies::sizes) fn method(results: &LabResults) -> Vec<String> {
 /// Describes the method of a comparison.
 fn comparing() -> Vec<String> {
     [
-        "Each stack’s own client calls its own server, unless a pair names two stacks. All are given the same \
-         arguments and processors, and do the same work: messages of the same size, replies verified, operations \
-         counted alike."
+        "Each stack’s client calls its own server, unless a pair names two stacks. All get the same arguments and \
+         CPUs and do the same work: the same message size, verified responses, the same counting."
             .to_owned(),
         "Stacks are measured in short, interleaved windows, in forward and then reverse order (A B C, C B A, …): \
          what slows the machine slows all of them, and each is measured as often before as after the others."
@@ -99,7 +98,7 @@ fn comparing() -> Vec<String> {
             percent(MARGIN - 1.0)
         ),
         "Processor time and context switches are the kernel’s, of the client’s and of the server’s process, divided by \
-         operations; system calls were counted in runs of their own, because counting slows them."
+         operations; system calls were counted in separate runs, because counting slows them."
             .to_owned(),
     ]
     .to_vec()

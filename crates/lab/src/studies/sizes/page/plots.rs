@@ -70,8 +70,8 @@ pub(super) fn blocks(analysis: &SizesLines<'_>) -> Vec<Block> {
         Block::Legend(legend.collect()),
         Block::Charts(charts),
         Block::hint(
-            "Bars are intervals of 95 %, of rates, throughputs and medians; dots are the windows that a rate was told \
-             from. Point at a plot for its values; a click on a point leads to its windows. Drag over a part to \
+            "Bars are intervals of 95 %, of rates, throughputs and medians; dots are the windows behind a rate. Point \
+             at a plot for its values; a click on a point leads to its windows. Drag over a part to \
              enlarge it; a double click shows all again. The size axis is logarithmic, with 0 B set beside it.",
         ),
     ]

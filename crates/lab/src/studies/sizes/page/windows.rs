@@ -25,10 +25,10 @@ pub(super) fn section(study: &SizesAnalysis<'_>) -> Section {
     let sizes: BTreeSet<ByteSize> = own.iter().map(MergedCell::size).collect();
     let against_itself = gather_cells(results.aa.iter().map(|aa| &aa.window));
     let began = humantime::parse_rfc3339(&results.started).ok();
-    let about = "What every figure of this page was told from. A window’s time is that since the study began. “Waited” \
-                 is the time in which threads were ready to run while others ran, of the window’s time and added up \
-                 over threads; “taken away” is how often a thread’s processor was, by another. The kernel tells both \
-                 of client and server, and not of the threads of a bare socket.";
+    let about = "The windows behind every figure of this page. A window’s time is that since the study began. \
+                 “Waited” is the time in which threads were ready to run while others ran, as a share of the window \
+                 and summed over threads; “taken away” is how often another thread took a thread’s processor. The \
+                 kernel reports both for client and server, but not for the threads of a bare socket.";
     let mut blocks = vec![Block::about(about)];
     blocks.extend(sizes.into_iter().map(|size| {
         let of_size = own.iter().filter(|cell| cell.size() == size);

@@ -18,20 +18,20 @@ class JsonEcho {
 
   @Post("/v1/echo-strings")
   public Strings strings(ServiceRequestContext context, Strings body) {
-    return answer(body, context);
+    return recordTimes(body, context);
   }
 
   @Post("/v1/echo-person")
   public Person person(ServiceRequestContext context, Person body) {
-    return answer(body, context);
+    return recordTimes(body, context);
   }
 
-  private static <T> T answer(T body, ServiceRequestContext context) {
+  private static <T> T recordTimes(T body, ServiceRequestContext context) {
     if (context.request().headers().contains(Times.HEADER)) {
       Times times = new Times();
-      times.handlerBegins();
+      times.handlerStarted();
       // A real handler's work goes here.
-      times.handlerEnds();
+      times.handlerEnded();
       context.setAdditionalResponseHeader(Times.HEADER, times.toString());
     }
     return body;

@@ -22,23 +22,23 @@ public final class Main {
   public static void main(String[] arguments) {
     String version = "Armeria " + Version.get("armeria", Main.class.getClassLoader()).artifactVersion()
         + " (grpc-java " + Jvm.versionOf(io.grpc.ServerServiceDefinition.class) + ")";
-    if (!Served.isAsked(arguments, version, VARIANTS, Main::settings)) return;
-    serve(Served.of(Arrays.asList(arguments).subList(1, arguments.length), VARIANTS));
+    if (!ServeArguments.shouldServe(arguments, version, VARIANTS, Main::settings)) return;
+    serve(ServeArguments.of(Arrays.asList(arguments).subList(1, arguments.length), VARIANTS));
   }
 
-  private static void serve(Served served) {
+  private static void serve(ServeArguments serveArguments) {
     GrpcServiceBuilder grpc = GrpcService.builder()
-        .addService(ServerInterceptors.intercept(new GrpcEcho(), new TimesOfCalls()))
+        .addService(ServerInterceptors.intercept(new GrpcEcho(), new TimesInterceptor()))
         .maxRequestMessageLength(Jvm.MESSAGE_BYTES_MAX)
-        .enableHttpJsonTranscoding(served.variant().equals(TRANSCODED));
+        .enableHttpJsonTranscoding(serveArguments.variant().equals(TRANSCODED));
     ServerBuilder builder = Server.builder()
         .maxRequestLength(Jvm.MESSAGE_BYTES_MAX)
         .http2InitialConnectionWindowSize(Jvm.WINDOW_BYTES)
         .http2InitialStreamWindowSize(Jvm.WINDOW_BYTES)
         .gracefulShutdownTimeoutMillis(0, 0)
         .service(grpc.build());
-    if (served.variant().equals(ANNOTATED)) builder.annotatedService(new JsonEcho());
-    for (Served.Address address : List.of(served.grpc(), served.json())) {
+    if (serveArguments.variant().equals(ANNOTATED)) builder.annotatedService(new JsonEcho());
+    for (ServeArguments.Address address : List.of(serveArguments.grpc(), serveArguments.json())) {
       builder.http(new InetSocketAddress(address.host(), address.port()));
     }
     Server server = builder.build();
@@ -49,12 +49,13 @@ public final class Main {
       Runtime.getRuntime().halt(0);
     }));
     int[] ports = server.activePorts().keySet().stream().mapToInt(InetSocketAddress::getPort).toArray();
-    served.listens(chosen(served.grpc(), ports[0]), chosen(served.json(), ports[ports.length - 1]));
+    serveArguments.printListening(
+        boundPort(serveArguments.grpc(), ports[0]), boundPort(serveArguments.json(), ports[ports.length - 1]));
   }
 
   /** Returns the bound port; ports have the order of the requested addresses. */
-  private static int chosen(Served.Address asked, int port) {
-    return asked.port() == 0 ? port : asked.port();
+  private static int boundPort(ServeArguments.Address requested, int port) {
+    return requested.port() == 0 ? port : requested.port();
   }
 
   private static void settings() {

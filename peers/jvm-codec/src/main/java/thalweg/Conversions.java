@@ -40,22 +40,22 @@ public class Conversions {
 
   @Benchmark
   public byte[] encode() throws IOException {
-    return codec.encode(objects[turn()]);
+    return codec.encode(objects[nextIndex()]);
   }
 
   @Benchmark
   public Object decode() throws IOException {
-    return codec.decode(wires[turn()]);
+    return codec.decode(wires[nextIndex()]);
   }
 
   @Benchmark
   public Object roundTrip() throws IOException {
-    return codec.decode(codec.encode(objects[turn()]));
+    return codec.decode(codec.encode(objects[nextIndex()]));
   }
 
-  private int turn() {
-    int turn = next;
-    next = turn + 1 == objects.length ? 0 : turn + 1;
-    return turn;
+  private int nextIndex() {
+    int nextIndex = next;
+    next = nextIndex + 1 == objects.length ? 0 : nextIndex + 1;
+    return nextIndex;
   }
 }

@@ -40,10 +40,10 @@ final class Loops {
         "loop", folder.toString(), codec, DATA).redirectError(Redirect.INHERIT).start();
     try (BufferedReader lines = new BufferedReader(new InputStreamReader(process.getInputStream()))) {
       for (String line; (line = lines.readLine()) != null; ) {
-        String[] words = line.split(" ");
+        String[] fields = line.split(" ");
         ObjectNode loop = loops.addObject();
         loop.put("data", DATA).put("codec", codec).put("operation", "round_trip").put("round", round);
-        loop.put("conversions", Long.parseLong(words[0])).put("elapsed_ns", Long.parseLong(words[1]));
+        loop.put("conversions", Long.parseLong(fields[0])).put("elapsed_ns", Long.parseLong(fields[1]));
       }
     }
     int status = process.waitFor();

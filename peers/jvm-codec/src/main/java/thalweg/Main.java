@@ -26,16 +26,16 @@ public final class Main {
   private Main() {}
 
   public static void main(String[] arguments) throws Exception {
-    List<String> words = List.of(arguments);
-    if (words.equals(List.of("version"))) {
+    List<String> args = List.of(arguments);
+    if (args.equals(List.of("version"))) {
       System.out.println(version());
-    } else if (words.size() >= 3 && words.get(0).equals("convert") && words.get(1).equals("--messages")
-        && (words.size() == 3 || words.subList(3, words.size()).equals(List.of("--quick")))) {
-      convert(Path.of(words.get(2)), words.size() > 3);
-    } else if (words.size() == 4 && words.get(0).equals("loop")) {
-      Loops.run(Path.of(words.get(1)), words.get(2), words.get(3));
+    } else if (args.size() >= 3 && args.get(0).equals("convert") && args.get(1).equals("--messages")
+        && (args.size() == 3 || args.subList(3, args.size()).equals(List.of("--quick")))) {
+      convert(Path.of(args.get(2)), args.size() > 3);
+    } else if (args.size() == 4 && args.get(0).equals("loop")) {
+      Loops.run(Path.of(args.get(1)), args.get(2), args.get(3));
     } else {
-      System.err.println("not understood: " + String.join(" ", words) + "; try version, or convert --messages DIR [--quick]");
+      System.err.println("not understood: " + String.join(" ", args) + "; try version, or convert --messages DIR [--quick]");
       System.exit(2);
     }
   }

@@ -37,10 +37,10 @@ final class Messages {
 
   static Type type(Path folder, String name) throws IOException {
     for (String line : Files.readAllLines(folder.resolve("messages.txt"))) {
-      String[] words = line.split(" ");
-      if (words[0].equals(name)) {
-        Type type = TYPES.get(words[1]);
-        if (type == null) throw new IOException("there is no class for " + words[1]);
+      String[] fields = line.split(" ");
+      if (fields[0].equals(name)) {
+        Type type = TYPES.get(fields[1]);
+        if (type == null) throw new IOException("no class for " + fields[1]);
         return type;
       }
     }

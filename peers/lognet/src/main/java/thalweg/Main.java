@@ -21,18 +21,19 @@ import org.springframework.context.event.EventListener;
 /** The commands of peers/README.md, on LogNet's starter and Spring MVC. */
 @SpringBootApplication
 public class Main {
-  private static Served served;
+  private static ServeArguments serveArguments;
   private int grpcPort;
   private int jsonPort;
 
   public static void main(String[] arguments) {
     String version = "LogNet's grpc-spring-boot-starter " + version() + " (grpc-java "
         + Jvm.versionOf(io.grpc.Grpc.class) + ") beside Spring MVC, on Spring Boot " + SpringBootVersion.getVersion();
-    if (!Served.isAsked(arguments, version, List.of(), Main::settings)) return;
-    served = Served.of(Arrays.asList(arguments).subList(1, arguments.length), List.of());
+    if (!ServeArguments.shouldServe(arguments, version, List.of(), Main::settings)) return;
+    serveArguments = ServeArguments.of(Arrays.asList(arguments).subList(1, arguments.length), List.of());
     SpringApplication.run(Main.class,
-        "--grpc.netty-server.primary-listen-address=" + served.grpc().host() + ":" + served.grpc().port(),
-        "--server.address=" + served.json().host(), "--server.port=" + served.json().port());
+        "--grpc.netty-server.primary-listen-address="
+            + serveArguments.grpc().host() + ":" + serveArguments.grpc().port(),
+        "--server.address=" + serveArguments.json().host(), "--server.port=" + serveArguments.json().port());
     // Without this, a JVM stopped by a signal exits with 143. Runs after Spring has closed everything.
     SpringApplication.getShutdownHandlers().add(() -> Runtime.getRuntime().halt(0));
   }
@@ -64,23 +65,23 @@ public class Main {
   @Bean
   @GRpcGlobalInterceptor
   ServerInterceptor times() {
-    return new TimesOfCalls();
+    return new TimesInterceptor();
   }
 
   @EventListener
   void started(GRpcServerInitializedEvent event) {
     grpcPort = event.getServer().getPort();
-    say();
+    reportPorts();
   }
 
   @EventListener
   void ready(ApplicationReadyEvent event) {
     jsonPort = ((WebServerApplicationContext) event.getApplicationContext()).getWebServer().getPort();
-    say();
+    reportPorts();
   }
 
   /** Reports the ports once both servers listen; the starter's starts at any time. */
-  private void say() {
-    if (grpcPort != 0 && jsonPort != 0) served.listens(grpcPort, jsonPort);
+  private void reportPorts() {
+    if (grpcPort != 0 && jsonPort != 0) serveArguments.printListening(grpcPort, jsonPort);
   }
 }

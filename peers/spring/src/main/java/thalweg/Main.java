@@ -18,17 +18,18 @@ import org.springframework.grpc.server.lifecycle.GrpcServerStartedEvent;
 /** The commands of peers/README.md, on Spring gRPC and Spring MVC. */
 @SpringBootApplication
 public class Main {
-  private static Served served;
+  private static ServeArguments serveArguments;
   private int grpcPort;
 
   public static void main(String[] arguments) {
     String version = "Spring Boot " + SpringBootVersion.getVersion() + " with Spring MVC and Spring gRPC (grpc-java "
         + Jvm.versionOf(io.grpc.Grpc.class) + ")";
-    if (!Served.isAsked(arguments, version, List.of(), Main::settings)) return;
-    served = Served.of(Arrays.asList(arguments).subList(1, arguments.length), List.of());
+    if (!ServeArguments.shouldServe(arguments, version, List.of(), Main::settings)) return;
+    serveArguments = ServeArguments.of(Arrays.asList(arguments).subList(1, arguments.length), List.of());
     SpringApplication.run(Main.class,
-        "--spring.grpc.server.address=" + served.grpc().host(), "--spring.grpc.server.port=" + served.grpc().port(),
-        "--server.address=" + served.json().host(), "--server.port=" + served.json().port());
+        "--spring.grpc.server.address=" + serveArguments.grpc().host(),
+        "--spring.grpc.server.port=" + serveArguments.grpc().port(),
+        "--server.address=" + serveArguments.json().host(), "--server.port=" + serveArguments.json().port());
     // Without this, a JVM stopped by a signal exits with 143. Runs after Spring has closed everything.
     SpringApplication.getShutdownHandlers().add(() -> Runtime.getRuntime().halt(0));
   }
@@ -51,7 +52,7 @@ public class Main {
   @Bean
   @GlobalServerInterceptor
   ServerInterceptor times() {
-    return new TimesOfCalls();
+    return new TimesInterceptor();
   }
 
   @Bean
@@ -66,7 +67,7 @@ public class Main {
 
   @EventListener
   void ready(ApplicationReadyEvent event) {
-    served.listens(grpcPort,
+    serveArguments.printListening(grpcPort,
         ((WebServerApplicationContext) event.getApplicationContext()).getWebServer().getPort());
   }
 }

@@ -66,7 +66,7 @@ pub(super) fn blocks(comparison: &StacksCompared<'_>) -> Vec<Block> {
     }));
     blocks.push(Block::hint(
         "Processor time is user + system, of the client’s and of the server’s process, divided by operations; so are \
-         context switches, voluntary or not. System calls were counted in runs of their own; – is not counted."
+         context switches, voluntary or not. System calls were counted in separate runs; – is not counted."
     ));
     blocks
 }

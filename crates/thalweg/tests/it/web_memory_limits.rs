@@ -14,15 +14,15 @@ use thalweg_engine::http2::frame::Kind;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
 use tokio::time::timeout;
 
-use crate::held::{Keeping, client_of, streams};
+use crate::memory_limits::{KeepsRequests, client_of, streams};
 use crate::support::peer::{compressed_envelope, envelope};
 
 const MEBIBYTE: usize = 1 << 20;
 /// Longer than the interval at which the server checks its connections.
-const LOOKED: Duration = Duration::from_secs(4);
+const CHECK_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// Requests on one connection to a handler that never responds.
-struct Asked<'a> {
+struct RequestCase<'a> {
     content_type: &'a str,
     /// Name of the encoding's header, if the body is compressed.
     encoding: Option<&'a str>,
@@ -31,13 +31,13 @@ struct Asked<'a> {
     ends: bool,
 }
 
-impl Asked<'_> {
+impl RequestCase<'_> {
     /// Returns true if the server closes the connection with this many requests in flight.
-    async fn is_ended(&self, version: Version, calls: usize) -> bool {
-        let server = Server::builder().add_service(Keeping).web(Web::new()).max_memory(2 * MEBIBYTE);
+    async fn is_closed(&self, version: Version, calls: usize) -> bool {
+        let server = Server::builder().add_service(KeepsRequests).web(Web::new()).max_memory(2 * MEBIBYTE);
         if version == Version::HTTP_11 {
             assert_eq!(calls, 1, "one goes after the other");
-            return self.is_http1_ended(server).await;
+            return self.is_http1_closed(server).await;
         }
         let mut peer = client_of(server).await;
         let mut fields = vec![(":method", "POST"), (":scheme", "http"), (":path", "/test.Keeping/One")];
@@ -52,12 +52,12 @@ impl Asked<'_> {
                 peer.data(stream, true, b"").send().await;
             }
         }
-        let goaway = timeout(LOOKED, peer.next_of(Kind::GoAway)).await;
+        let goaway = timeout(CHECK_TIMEOUT, peer.next_of(Kind::GoAway)).await;
         assert!(goaway.as_ref().map_or(true, |goaway| goaway.code() == ErrorCode::EnhanceYourCalm));
         goaway.is_ok()
     }
 
-    async fn is_http1_ended(&self, server: thalweg::server::ServerBuilder) -> bool {
+    async fn is_http1_closed(&self, server: thalweg::server::ServerBuilder) -> bool {
         let (mut near, far) = duplex(64 * 1024);
         tokio::spawn(server.serve_connection(far));
         let encoding = self.encoding.map(|name| format!("{name}: gzip\r\n")).unwrap_or_default();
@@ -68,7 +68,7 @@ impl Asked<'_> {
         );
         // The server may close the connection before it has read everything.
         let _ = near.write_all(&[head.as_bytes(), self.body].concat()).await;
-        timeout(LOOKED, near.read(&mut [0; 1])).await.is_ok_and(|read| matches!(read, Ok(0)))
+        timeout(CHECK_TIMEOUT, near.read(&mut [0; 1])).await.is_ok_and(|read| matches!(read, Ok(0)))
     }
 }
 
@@ -79,56 +79,57 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
 }
 
 /// Checks that `calls` requests are too many, and a quarter of them is not.
-async fn check(asked: Asked<'_>, calls: usize) {
-    let Asked { content_type, encoding, body, ends } = asked;
-    let told = format!("{content_type} {encoding:?}, {} bytes, {ends}", body.len());
-    assert!(asked.is_ended(Version::HTTP_2, calls).await, "{calls} of {told}");
-    assert!(!asked.is_ended(Version::HTTP_2, calls / 4).await, "{} of {told}", calls / 4);
+async fn check(case: RequestCase<'_>, calls: usize) {
+    let RequestCase { content_type, encoding, body, ends } = case;
+    let context = format!("{content_type} {encoding:?}, {} bytes, {ends}", body.len());
+    assert!(case.is_closed(Version::HTTP_2, calls).await, "{calls} of {context}");
+    assert!(!case.is_closed(Version::HTTP_2, calls / 4).await, "{} of {context}", calls / 4);
 }
 
 const CONNECT: &str = "application/proto";
 const GRPC_WEB: &str = "application/grpc-web+proto";
 
 #[tokio::test(start_paused = true)]
-async fn bodies_count_while_they_come() {
+async fn incomplete_bodies_count() {
     let bytes = vec![0; 100_000];
-    check(Asked { content_type: CONNECT, encoding: None, body: &bytes, ends: false }, 40).await;
-    let begun = envelope(&vec![0; 200_000]);
-    let begun = &begun[..100_000];
-    check(Asked { content_type: GRPC_WEB, encoding: None, body: begun, ends: false }, 40).await;
+    check(RequestCase { content_type: CONNECT, encoding: None, body: &bytes, ends: false }, 40).await;
+    let incomplete = envelope(&vec![0; 200_000]);
+    let incomplete = &incomplete[..100_000];
+    check(RequestCase { content_type: GRPC_WEB, encoding: None, body: incomplete, ends: false }, 40).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn messages_count_as_long_as_handlers_have_them() {
+async fn messages_in_handlers_count() {
     let bytes = vec![0; 100_000];
-    check(Asked { content_type: CONNECT, encoding: None, body: &bytes, ends: true }, 40).await;
+    check(RequestCase { content_type: CONNECT, encoding: None, body: &bytes, ends: true }, 40).await;
     let compressed = gzip(&bytes);
     let encoding = Some("content-encoding");
-    check(Asked { content_type: CONNECT, encoding, body: &compressed, ends: true }, 40).await;
-    let whole = envelope(&bytes);
-    check(Asked { content_type: GRPC_WEB, encoding: None, body: &whole, ends: true }, 40).await;
+    check(RequestCase { content_type: CONNECT, encoding, body: &compressed, ends: true }, 40).await;
+    let complete = envelope(&bytes);
+    check(RequestCase { content_type: GRPC_WEB, encoding: None, body: &complete, ends: true }, 40).await;
     let compressed = compressed_envelope(&bytes);
     let encoding = Some("grpc-encoding");
-    check(Asked { content_type: GRPC_WEB, encoding, body: &compressed, ends: true }, 40).await;
+    check(RequestCase { content_type: GRPC_WEB, encoding, body: &compressed, ends: true }, 40).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn they_count_over_http1_too() {
-    let check = async |asked: Asked<'_>, expected: bool| {
-        let told = format!("{} {:?}, {} bytes", asked.content_type, asked.encoding, asked.body.len());
-        assert_eq!(asked.is_ended(Version::HTTP_11, 1).await, expected, "{told}");
+async fn http1_bodies_count() {
+    let check = async |case: RequestCase<'_>, expected: bool| {
+        let context = format!("{} {:?}, {} bytes", case.content_type, case.encoding, case.body.len());
+        assert_eq!(case.is_closed(Version::HTTP_11, 1).await, expected, "{context}");
     };
     for ends in [true, false] {
-        for (len, is_ended) in [(3_000_000, true), (500_000, false)] {
+        for (len, is_closed) in [(3_000_000, true), (500_000, false)] {
             let bytes = vec![0; len];
-            check(Asked { content_type: CONNECT, encoding: None, body: &bytes, ends }, is_ended).await;
-            let whole = envelope(&bytes);
-            check(Asked { content_type: GRPC_WEB, encoding: None, body: &whole, ends }, is_ended).await;
+            check(RequestCase { content_type: CONNECT, encoding: None, body: &bytes, ends }, is_closed).await;
+            let complete = envelope(&bytes);
+            check(RequestCase { content_type: GRPC_WEB, encoding: None, body: &complete, ends }, is_closed)
+                .await;
         }
     }
     let compressed = gzip(&vec![0; 3_000_000]);
     let encoding = Some("content-encoding");
-    check(Asked { content_type: CONNECT, encoding, body: &compressed, ends: true }, true).await;
+    check(RequestCase { content_type: CONNECT, encoding, body: &compressed, ends: true }, true).await;
 }
 
 /// Counts its calls.
@@ -154,7 +155,7 @@ impl Service for Counted {
 
 /// Small bodies that decompress to large ones are processed one by one, and other requests run in between.
 #[tokio::test(start_paused = true)]
-async fn others_have_their_turn_between_compressed_bodies() {
+async fn decompressing_bodies_yields_to_other_tasks() {
     let mebibyte = vec![0; MEBIBYTE];
     let (body, message) = (gzip(&mebibyte), compressed_envelope(&mebibyte));
     for (content_type, encoding, body) in
@@ -175,12 +176,15 @@ async fn others_have_their_turn_between_compressed_bodies() {
             peer.headers(stream, false, &fields).data(stream, true, body);
         }
         peer.send().await;
-        let mut rows = Vec::new();
+        let mut request_counts = Vec::new();
         while counting.0.load(Ordering::SeqCst) < 40 {
             let before = counting.0.load(Ordering::SeqCst);
             tokio::task::yield_now().await;
-            rows.push(counting.0.load(Ordering::SeqCst) - before);
+            request_counts.push(counting.0.load(Ordering::SeqCst) - before);
         }
-        assert!(rows.iter().all(|row| *row <= 2), "{content_type}: {rows:?}");
+        assert!(
+            request_counts.iter().all(|request_count| *request_count <= 2),
+            "{content_type}: {request_counts:?}"
+        );
     }
 }

@@ -17,7 +17,7 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 
-use crate::support::http::{Answer, ask, http1_by};
+use crate::support::http::{HttpResponse, http1_by, send};
 use crate::support::peer::{compressed_envelope, envelope};
 use crate::support::{connect, soon, start};
 
@@ -35,7 +35,7 @@ const SIZE_MAX: usize = 120;
 
 /// One way to call the method.
 #[derive(Clone, Copy, Debug)]
-struct Way {
+struct CallFormat {
     protocol: Protocol,
     codec: Codec,
     content_type: &'static str,
@@ -56,25 +56,25 @@ enum Codec {
     MessagePack,
 }
 
-const fn way(protocol: Protocol, codec: Codec, content_type: &'static str) -> Way {
-    Way { protocol, codec, content_type }
+const fn call_format(protocol: Protocol, codec: Codec, content_type: &'static str) -> CallFormat {
+    CallFormat { protocol, codec, content_type }
 }
 
-const WAYS: &[Way] = &[
-    way(Protocol::Grpc, Codec::Proto, "application/grpc"),
-    way(Protocol::Grpc, Codec::Json, "application/grpc+json"),
-    way(Protocol::Grpc, Codec::MessagePack, "application/grpc+msgpack"),
-    way(Protocol::Connect, Codec::Proto, "application/proto"),
-    way(Protocol::Connect, Codec::Json, "application/json"),
-    way(Protocol::Connect, Codec::MessagePack, "application/msgpack"),
-    way(Protocol::GrpcWeb, Codec::Proto, "application/grpc-web+proto"),
-    way(Protocol::GrpcWeb, Codec::Json, "application/grpc-web+json"),
-    way(Protocol::Transcoded, Codec::Json, "application/json"),
+const FORMATS: &[CallFormat] = &[
+    call_format(Protocol::Grpc, Codec::Proto, "application/grpc"),
+    call_format(Protocol::Grpc, Codec::Json, "application/grpc+json"),
+    call_format(Protocol::Grpc, Codec::MessagePack, "application/grpc+msgpack"),
+    call_format(Protocol::Connect, Codec::Proto, "application/proto"),
+    call_format(Protocol::Connect, Codec::Json, "application/json"),
+    call_format(Protocol::Connect, Codec::MessagePack, "application/msgpack"),
+    call_format(Protocol::GrpcWeb, Codec::Proto, "application/grpc-web+proto"),
+    call_format(Protocol::GrpcWeb, Codec::Json, "application/grpc-web+json"),
+    call_format(Protocol::Transcoded, Codec::Json, "application/json"),
 ];
 
 type Fields = Vec<(&'static str, &'static str)>;
 
-impl Way {
+impl CallFormat {
     fn versions(self) -> &'static [Version] {
         match self.protocol {
             Protocol::Grpc => &[Version::HTTP_2],
@@ -117,17 +117,17 @@ impl Way {
     }
 
     /// Returns the message of a response, and whether it was compressed.
-    fn answered(self, answer: &Answer) -> (Vec<u8>, bool) {
-        let (is_flagged, mut message) = (answer.body.first() == Some(&1), &answer.body[..]);
+    fn decode_response(self, response: &HttpResponse) -> (Vec<u8>, bool) {
+        let (is_flagged, mut message) = (response.body.first() == Some(&1), &response.body[..]);
         if self.has_envelopes() {
-            assert!(message.len() > 5, "{self:?} {answer:?}");
+            assert!(message.len() > 5, "{self:?} {response:?}");
             let len = u32::from_be_bytes(message[1..5].try_into().expect("four bytes")) as usize;
             message = &message[5..5 + len];
         }
         let named = format!("{}: gzip\n", self.encoding_fields().0);
-        let is_compressed = answer.fields.contains(&named);
+        let is_compressed = response.fields.contains(&named);
         if self.has_envelopes() {
-            assert_eq!(is_flagged, is_compressed, "{self:?} {answer:?}");
+            assert_eq!(is_flagged, is_compressed, "{self:?} {response:?}");
         }
         let encoding = if is_compressed { Encoding::Gzip } else { Encoding::Identity };
         (encoding.decompress(message, 1 << 10).expect("a message"), is_compressed)
@@ -149,25 +149,25 @@ impl Way {
     }
 
     /// Returns true if the response reports this failure in the form of its protocol.
-    fn has_failed(self, answer: &Answer, failure: Failure) -> bool {
+    fn is_failure(self, response: &HttpResponse, failure: Failure) -> bool {
         let Failure { code, name, status } = failure;
-        let body = String::from_utf8_lossy(&answer.body);
+        let body = String::from_utf8_lossy(&response.body);
         let number = code as u8;
         match self.protocol {
             Protocol::Grpc => {
-                answer.status == 200 && answer.fields.contains(&format!("grpc-status: {number}\n"))
+                response.status == 200 && response.fields.contains(&format!("grpc-status: {number}\n"))
             }
             Protocol::GrpcWeb => {
-                let said = [&answer.fields, &*body].concat().replace('\r', "");
-                answer.status == 200 && said.contains(&format!("grpc-status: {number}\n"))
+                let fields_and_body = [&response.fields, &*body].concat().replace('\r', "");
+                response.status == 200 && fields_and_body.contains(&format!("grpc-status: {number}\n"))
             }
             Protocol::Connect => {
-                answer.status == status && body.starts_with(&format!("{{\"code\":\"{name}\","))
+                response.status == status && body.starts_with(&format!("{{\"code\":\"{name}\","))
             }
             Protocol::Transcoded => {
                 // The body of the request is the message.
                 let status = if code == Code::ResourceExhausted { 413 } else { status };
-                answer.status == status && body.starts_with(&format!("{{\"code\":{number},"))
+                response.status == status && body.starts_with(&format!("{{\"code\":{number},"))
             }
         }
     }
@@ -182,19 +182,19 @@ struct Failure {
 }
 
 const LATE: Failure = Failure { code: Code::DeadlineExceeded, name: "deadline_exceeded", status: 504 };
-const REFUSED: Failure = Failure { code: Code::PermissionDenied, name: "permission_denied", status: 403 };
+const REJECTED: Failure = Failure { code: Code::PermissionDenied, name: "permission_denied", status: 403 };
 const TOO_LARGE: Failure = Failure { code: Code::ResourceExhausted, name: "resource_exhausted", status: 429 };
 
 /// Events of the handlers.
 #[derive(Default)]
-struct Told {
-    begun: Notify,
+struct HandlerEvents {
+    started: Notify,
     dropped: Notify,
     /// Number of calls that the interceptor saw.
     seen: AtomicUsize,
 }
 
-struct Dropped(Arc<Told>);
+struct Dropped(Arc<HandlerEvents>);
 
 impl Drop for Dropped {
     fn drop(&mut self) {
@@ -203,13 +203,13 @@ impl Drop for Dropped {
 }
 
 /// Echoes the message, and `x-asked` as `x-echo`; `sleep` never ends.
-struct Alike(Arc<Told>);
+struct EchoService(Arc<HandlerEvents>);
 
-impl Alike {
+impl EchoService {
     async fn echo(self: Arc<Self>, request: Request<Raw>) -> Result<Response<Raw>, Status> {
         if request.get_ref().0.ends_with(b"sleep") {
             let _dropped = Dropped(Arc::clone(&self.0));
-            self.0.begun.notify_one();
+            self.0.started.notify_one();
             pending::<()>().await;
         }
         let mut response = Response::new(request.get_ref().clone());
@@ -220,7 +220,7 @@ impl Alike {
     }
 }
 
-impl Service for Alike {
+impl Service for EchoService {
     const NAME: &'static str = "test.Alike";
 
     fn register(self, methods: &mut Methods<'_>) {
@@ -228,20 +228,20 @@ impl Service for Alike {
         options.max_decoding_message_size = SIZE_MAX;
         options.send_compressed = Some(Encoding::Gzip);
         options.compression_threshold = 0;
-        methods.unary("Echo", &Arc::new(self), &options, Alike::echo);
+        methods.unary("Echo", &Arc::new(self), &options, EchoService::echo);
     }
 }
 
 /// A server for all protocols.
-struct Site {
+struct TestServer {
     target: String,
-    told: Arc<Told>,
+    events: Arc<HandlerEvents>,
 }
 
-impl Site {
-    async fn start() -> Site {
-        let told = Arc::<Told>::default();
-        let counted = Arc::clone(&told);
+impl TestServer {
+    async fn start() -> TestServer {
+        let events = Arc::<HandlerEvents>::default();
+        let counted = Arc::clone(&events);
         let interceptor = head(move |request| {
             counted.seen.fetch_add(1, Ordering::SeqCst);
             if request.metadata().contains_key("x-refused") {
@@ -255,167 +255,201 @@ impl Site {
             _ => None,
         };
         let descriptors = thalweg_protobuf::sources::compile(&["a.proto"], read).expect("a file");
-        let server = Server::builder().add_service(Alike(Arc::clone(&told))).interceptor(interceptor);
-        Site { target: start(server.web(Web::new().descriptors(descriptors))).await, told }
+        let server = Server::builder().add_service(EchoService(Arc::clone(&events))).interceptor(interceptor);
+        TestServer { target: start(server.web(Web::new().descriptors(descriptors))).await, events }
     }
 
-    async fn ask(&self, version: Version, way: Way, fields: &Fields, body: &[u8]) -> Answer {
+    async fn send(
+        &self,
+        version: Version,
+        call_format: CallFormat,
+        fields: &Fields,
+        body: &[u8],
+    ) -> HttpResponse {
         if version == Version::HTTP_2 {
-            return ask(connect(&self.target).await.engine(), request(way, fields, body)).await;
+            return send(connect(&self.target).await.engine(), request(call_format, fields, body)).await;
         }
         let io = TcpStream::connect(&self.target).await.expect("a server");
-        Answer::read(&http1_by(io, &http1_head(way, fields), body).await)
+        HttpResponse::read(&http1_by(io, &http1_request_head(call_format, fields), body).await)
     }
 
     async fn handler_begins(&self) {
-        soon(self.told.begun.notified()).await;
+        soon(self.events.started.notified()).await;
     }
 
     async fn handler_is_dropped(&self) {
-        soon(self.told.dropped.notified()).await;
+        soon(self.events.dropped.notified()).await;
     }
 }
 
 const ANNOTATIONS: &str = include_str!("../../../openapi/tests/proto/google/api/annotations.proto");
 
-fn request(way: Way, fields: &Fields, body: &[u8]) -> http::Request<Body> {
-    let mut request = http::Request::builder().method("POST").uri(way.path());
-    for (name, value) in [("content-type", way.content_type), ("te", "trailers")].iter().chain(fields) {
+fn request(call_format: CallFormat, fields: &Fields, body: &[u8]) -> http::Request<Body> {
+    let mut request = http::Request::builder().method("POST").uri(call_format.path());
+    for (name, value) in [("content-type", call_format.content_type), ("te", "trailers")].iter().chain(fields)
+    {
         request = request.header(*name, *value);
     }
     request.body(Body::full(Bytes::copy_from_slice(body))).expect("a request")
 }
 
-fn http1_head(way: Way, fields: &Fields) -> String {
+fn http1_request_head(call_format: CallFormat, fields: &Fields) -> String {
     let fields: String = fields.iter().flat_map(|(name, value)| ["\r\n", name, ": ", value]).collect();
-    format!("POST {} HTTP/1.1\r\ncontent-type: {}{fields}", way.path(), way.content_type)
+    format!("POST {} HTTP/1.1\r\ncontent-type: {}{fields}", call_format.path(), call_format.content_type)
 }
 
 /// Calls by all protocols and versions, with these fields and this body, and checks the responses.
 async fn check(
-    fields: impl Fn(Way) -> Fields,
-    body: impl Fn(Way) -> Vec<u8>,
-    look: impl Fn(&Site, Way, &Answer, &str),
+    fields: impl Fn(CallFormat) -> Fields,
+    body: impl Fn(CallFormat) -> Vec<u8>,
+    check_response: impl Fn(&TestServer, CallFormat, &HttpResponse, &str),
 ) {
-    for way in WAYS {
-        for version in way.versions() {
-            let site = Site::start().await;
-            let answer = site.ask(*version, *way, &fields(*way), &body(*way)).await;
-            look(&site, *way, &answer, &format!("{way:?} {version:?} {answer:?}"));
+    for call_format in FORMATS {
+        for version in call_format.versions() {
+            let server = TestServer::start().await;
+            let response =
+                server.send(*version, *call_format, &fields(*call_format), &body(*call_format)).await;
+            check_response(
+                &server,
+                *call_format,
+                &response,
+                &format!("{call_format:?} {version:?} {response:?}"),
+            );
         }
     }
 }
 
-fn plain(text: &str) -> impl Fn(Way) -> Vec<u8> {
-    move |way| way.body(text, Encoding::Identity)
+fn plain(text: &str) -> impl Fn(CallFormat) -> Vec<u8> {
+    move |call_format| call_format.body(text, Encoding::Identity)
 }
 
 #[tokio::test]
-async fn metadata_reaches_the_handler_and_comes_back() {
+async fn metadata_reaches_handler_and_client() {
     check(
         |_| vec![("x-asked", "a b")],
         plain("abc"),
-        |_, way, answer, told| {
-            assert_eq!((answer.status, way.answered(answer)), (200, (way.message("abc"), false)), "{told}");
-            assert!(answer.fields.contains("x-echo: a b\n"), "{told}");
+        |_, call_format, response, context| {
+            assert_eq!(
+                (response.status, call_format.decode_response(response)),
+                (200, (call_format.message("abc"), false)),
+                "{context}"
+            );
+            assert!(response.fields.contains("x-echo: a b\n"), "{context}");
         },
     )
     .await;
 }
 
 #[tokio::test]
-async fn deadlines_fire() {
+async fn deadline_ends_calls_of_all_protocols() {
     check(
-        |way| vec![way.deadline()],
+        |call_format| vec![call_format.deadline()],
         plain("sleep"),
-        |_, way, answer, told| assert!(way.has_failed(answer, LATE), "{told}"),
+        |_, call_format, response, context| assert!(call_format.is_failure(response, LATE), "{context}"),
     )
     .await;
 }
 
 #[tokio::test]
-async fn interceptors_see_calls_and_refuse_them() {
-    let seen = |site: &Site| site.told.seen.load(Ordering::SeqCst);
+async fn interceptors_see_and_reject_calls() {
+    let seen = |server: &TestServer| server.events.seen.load(Ordering::SeqCst);
     check(
         |_| Vec::new(),
         plain("abc"),
-        |site, _, answer, told| assert_eq!((answer.status, seen(site)), (200, 1), "{told}"),
+        |server, _, response, context| assert_eq!((response.status, seen(server)), (200, 1), "{context}"),
     )
     .await;
     check(
         |_| vec![("x-refused", "1")],
         plain("abc"),
-        |site, way, answer, told| assert!(way.has_failed(answer, REFUSED) && seen(site) == 1, "{told}"),
+        |server, call_format, response, context| {
+            assert!(call_format.is_failure(response, REJECTED) && seen(server) == 1, "{context}")
+        },
     )
     .await;
 }
 
 #[tokio::test]
-async fn requests_and_answers_are_compressed() {
+async fn requests_and_responses_are_compressed() {
     let text = "a".repeat(100);
     check(
-        |way| vec![(way.encoding_fields().0, "gzip"), (way.encoding_fields().1, "gzip")],
-        |way| way.body(&text, Encoding::Gzip),
-        |_, way, answer, told| {
-            assert_eq!((answer.status, way.answered(answer)), (200, (way.message(&text), true)), "{told}");
+        |call_format| {
+            vec![(call_format.encoding_fields().0, "gzip"), (call_format.encoding_fields().1, "gzip")]
+        },
+        |call_format| call_format.body(&text, Encoding::Gzip),
+        |_, call_format, response, context| {
+            assert_eq!(
+                (response.status, call_format.decode_response(response)),
+                (200, (call_format.message(&text), true)),
+                "{context}"
+            );
         },
     )
     .await;
     check(
-        |way| vec![(way.encoding_fields().0, "gzip"), (way.encoding_fields().1, "identity")],
-        |way| way.body(&text, Encoding::Gzip),
-        |_, way, answer, told| assert_eq!(way.answered(answer), (way.message(&text), false), "{told}"),
+        |call_format| {
+            vec![(call_format.encoding_fields().0, "gzip"), (call_format.encoding_fields().1, "identity")]
+        },
+        |call_format| call_format.body(&text, Encoding::Gzip),
+        |_, call_format, response, context| {
+            assert_eq!(
+                call_format.decode_response(response),
+                (call_format.message(&text), false),
+                "{context}"
+            )
+        },
     )
     .await;
 }
 
 #[tokio::test]
-async fn messages_that_are_too_large_are_refused() {
+async fn too_large_messages_are_rejected() {
     let text = "ab".repeat(60) + "c";
     check(
         |_| Vec::new(),
         plain(&text),
-        |_, way, answer, told| assert!(way.has_failed(answer, TOO_LARGE), "{told}"),
+        |_, call_format, response, context| assert!(call_format.is_failure(response, TOO_LARGE), "{context}"),
     )
     .await;
     // The limit applies to the decompressed size.
     check(
-        |way| vec![(way.encoding_fields().0, "gzip")],
-        |way| way.body(&text, Encoding::Gzip),
-        |_, way, answer, told| assert!(way.has_failed(answer, TOO_LARGE), "{told}"),
+        |call_format| vec![(call_format.encoding_fields().0, "gzip")],
+        |call_format| call_format.body(&text, Encoding::Gzip),
+        |_, call_format, response, context| assert!(call_format.is_failure(response, TOO_LARGE), "{context}"),
     )
     .await;
 }
 
 #[tokio::test]
-async fn who_goes_away_drops_the_handler() {
-    for way in WAYS {
-        let site = Site::start().await;
-        let body = way.body("sleep", Encoding::Identity);
-        if way.versions().contains(&Version::HTTP_11) {
-            let mut io = TcpStream::connect(&site.target).await.expect("a server");
-            let head = http1_head(*way, &Vec::new());
+async fn disconnect_drops_handler() {
+    for call_format in FORMATS {
+        let server = TestServer::start().await;
+        let body = call_format.body("sleep", Encoding::Identity);
+        if call_format.versions().contains(&Version::HTTP_11) {
+            let mut io = TcpStream::connect(&server.target).await.expect("a server");
+            let head = http1_request_head(*call_format, &Vec::new());
             let head = format!("{head}\r\nhost: a\r\ncontent-length: {}\r\n\r\n", body.len());
-            io.write_all(&[head.as_bytes(), &body].concat()).await.expect("it is open");
-            site.handler_begins().await;
+            io.write_all(&[head.as_bytes(), &body].concat()).await.expect("the stream is open");
+            server.handler_begins().await;
             drop(io);
-            site.handler_is_dropped().await;
+            server.handler_is_dropped().await;
         }
         // RST_STREAM; the connection stays open.
-        let (channel, socket) = closable(&site.target).await;
+        let (channel, socket) = closable(&server.target).await;
         let options = CallOptions::default();
-        let call = tokio::spawn(channel.engine().raw(request(*way, &Vec::new(), &body), &options));
-        site.handler_begins().await;
+        let call = tokio::spawn(channel.engine().raw(request(*call_format, &Vec::new(), &body), &options));
+        server.handler_begins().await;
         call.abort();
-        site.handler_is_dropped().await;
-        let answer = ask(channel.engine(), request(*way, &Vec::new(), &plain("abc")(*way))).await;
-        assert_eq!(answer.status, 200, "{way:?} {answer:?}");
+        server.handler_is_dropped().await;
+        let response =
+            send(channel.engine(), request(*call_format, &Vec::new(), &plain("abc")(*call_format))).await;
+        assert_eq!(response.status, 200, "{call_format:?} {response:?}");
         // The connection closes.
-        let call = tokio::spawn(channel.engine().raw(request(*way, &Vec::new(), &body), &options));
-        site.handler_begins().await;
-        socket.shutdown(Shutdown::Both).expect("it is open");
-        site.handler_is_dropped().await;
-        assert!(soon(call).await.expect("no panic").is_err(), "{way:?}");
+        let call = tokio::spawn(channel.engine().raw(request(*call_format, &Vec::new(), &body), &options));
+        server.handler_begins().await;
+        socket.shutdown(Shutdown::Both).expect("the stream is open");
+        server.handler_is_dropped().await;
+        assert!(soon(call).await.expect("no panic").is_err(), "{call_format:?}");
     }
 }
 

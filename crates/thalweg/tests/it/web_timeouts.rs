@@ -58,24 +58,28 @@ struct Slow<'a> {
     pieces: &'a [(u64, &'a [u8])],
 }
 
-fn says_too_long(answer: &[u8]) -> bool {
-    let answer = String::from_utf8_lossy(answer);
+fn reports_timeout(response: &[u8]) -> bool {
+    let response = String::from_utf8_lossy(response);
     // Plain text, or Base64 inside a gRPC-Web text body.
-    answer.contains("took too long") || answer.contains("dG9vayB0b28gbG9u")
+    response.contains("took too long") || response.contains("dG9vayB0b28gbG9u")
 }
 
 impl Slow<'_> {
     /// Returns the seconds until the response says that the request took too long, or `None` after an hour.
-    async fn ends(&self, version: Version, limits: Http1Limits) -> Option<u64> {
+    async fn closing_time(&self, version: Version, limits: Http1Limits) -> Option<u64> {
         let (io, began) = (server(limits), Instant::now());
-        let answered = async {
-            if version == Version::HTTP_2 { self.by_http2(io).await } else { self.by_http1(io).await }
+        let response = async {
+            if version == Version::HTTP_2 {
+                self.closing_time_over_http2(io).await
+            } else {
+                self.closing_time_over_http1(io).await
+            }
         };
-        timeout(Duration::from_secs(3600), answered).await.ok()?;
+        timeout(Duration::from_secs(3600), response).await.ok()?;
         Some(began.elapsed().as_secs())
     }
 
-    async fn by_http1(&self, mut io: DuplexStream) {
+    async fn closing_time_over_http1(&self, mut io: DuplexStream) {
         let length = self
             .length
             .map_or("transfer-encoding: chunked".to_owned(), |len| format!("content-length: {len}"));
@@ -83,20 +87,22 @@ impl Slow<'_> {
             "POST {} HTTP/1.1\r\nhost: a\r\ncontent-type: {}\r\n{length}\r\n\r\n",
             self.path, self.content_type
         );
-        io.write_all(head.as_bytes()).await.expect("it is open");
+        io.write_all(head.as_bytes()).await.expect("the stream is open");
         for (pause, piece) in self.pieces {
             sleep(Duration::from_secs(*pause)).await;
             let chunk = [format!("{:x}\r\n", piece.len()).as_bytes(), piece, b"\r\n"].concat();
-            io.write_all(if self.length.is_some() { piece } else { &chunk }).await.expect("it is open");
+            io.write_all(if self.length.is_some() { piece } else { &chunk })
+                .await
+                .expect("the stream is open");
         }
-        let mut answer = Vec::new();
-        while !says_too_long(&answer) {
-            let len = io.read_buf(&mut answer).await.expect("it is open");
-            assert_ne!(len, 0, "it has ended: {:?}", String::from_utf8_lossy(&answer));
+        let mut response = Vec::new();
+        while !reports_timeout(&response) {
+            let len = io.read_buf(&mut response).await.expect("the stream is open");
+            assert_ne!(len, 0, "it has ended: {:?}", String::from_utf8_lossy(&response));
         }
     }
 
-    async fn by_http2(&self, io: DuplexStream) {
+    async fn closing_time_over_http2(&self, io: DuplexStream) {
         let mut peer = Peer::client(io).await;
         let length = self.length.map(|len| len.to_string());
         let mut fields =
@@ -110,7 +116,7 @@ impl Slow<'_> {
         }
         loop {
             let frame = peer.next().await.expect("the connection stays");
-            if says_too_long(&frame.payload) {
+            if reports_timeout(&frame.payload) {
                 return;
             }
         }
@@ -120,13 +126,13 @@ impl Slow<'_> {
 /// Checks after how many seconds a body times out, over both versions.
 async fn check(slow: Slow<'_>, expected: Option<u64>) {
     for version in [Version::HTTP_11, Version::HTTP_2] {
-        let ends = slow.ends(version, Http1Limits::default()).await;
-        assert_eq!(ends, expected, "{version:?} {} {}", slow.path, slow.content_type);
+        let closing_time = slow.closing_time(version, Http1Limits::default()).await;
+        assert_eq!(closing_time, expected, "{version:?} {} {}", slow.path, slow.content_type);
     }
     let mut limits = Http1Limits::default();
     limits.request_timeout = None;
     for version in [Version::HTTP_11, Version::HTTP_2] {
-        assert_eq!(slow.ends(version, limits.clone()).await, None, "{version:?} without a limit");
+        assert_eq!(slow.closing_time(version, limits.clone()).await, None, "{version:?} without a limit");
     }
 }
 
@@ -139,7 +145,7 @@ fn stream<'a>(content_type: &'a str, pieces: &'a [(u64, &'a [u8])]) -> Slow<'a> 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_that_is_a_body_has_its_time() {
+async fn unary_message_has_request_timeout() {
     check(unary("application/json", &[(0, b"{\"text\":")]), Some(30)).await;
     check(unary("application/proto", &[(14, b"a"), (14, b"b")]), Some(30)).await;
     // 2 KiB extend the limit by two seconds.
@@ -149,7 +155,7 @@ async fn a_message_that_is_a_body_has_its_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_message_of_a_stream_has_its_time_and_pauses_between_them_have_none() {
+async fn stream_messages_are_timed_without_pauses() {
     let connect: &[(u64, &[u8])] =
         &[(1000, b"\0\0\0"), (29, b"\0\x01"), (0, b"a"), (1000, b"\0\0\0\0\x05ab")];
     check(stream("application/connect+proto", connect), Some(2059)).await;
@@ -157,12 +163,12 @@ async fn each_message_of_a_stream_has_its_time_and_pauses_between_them_have_none
     check(stream("application/grpc-web-text", &[(1000, b"AAA")]), Some(1030)).await;
     let lines: &[(u64, &[u8])] = &[(1000, b"{\"text\":"), (29, b"\"a\"}\n"), (1000, b"{}\n"), (1000, b"{")];
     check(stream("application/x-ndjson", lines), Some(3059)).await;
-    let whole: &[(u64, &[u8])] = &[(1000, b"{}\n"), (1000, b"{}\n")];
-    check(stream("application/x-ndjson", whole), None).await;
+    let complete: &[(u64, &[u8])] = &[(1000, b"{}\n"), (1000, b"{}\n")];
+    check(stream("application/x-ndjson", complete), None).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_no_call_has_its_time_where_its_length_is_known() {
+async fn non_call_body_with_known_length_is_timed() {
     let of = |length, pieces| Slow { path: "/other", content_type: "text/plain", length, pieces };
     check(of(Some(10), &[(29, b"a")]), Some(30)).await;
     check(of(None, &[(1000, b"a"), (1000, b"b")]), None).await;

@@ -1,4 +1,4 @@
-//! Code around calls: [`Interceptor`], and functions of the request's head.
+//! Code that wraps calls: [`Interceptor`], and functions of the request's head.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ pub trait Interceptor: Send + Sync + 'static {
         Self: Sized,
     {
         let interceptor = Arc::new(self);
-        InterceptorLink(Link::Around(Arc::new(move |call, next| {
+        InterceptorLink(Link::Call(Arc::new(move |call, next| {
             let interceptor = Arc::clone(&interceptor);
             Box::pin(async move { interceptor.intercept(call, next).await })
         })))
@@ -63,7 +63,7 @@ where
     }
 
     fn into_link(self) -> InterceptorLink {
-        InterceptorLink(Link::Around(Arc::new(move |call, next| Box::pin(self(call, next)))))
+        InterceptorLink(Link::Call(Arc::new(move |call, next| Box::pin(self(call, next)))))
     }
 }
 

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// course is the state shared by the workers of a run: its clock, its end, and their records. Times are ns since the
+// runState is the state shared by the workers of a run: its clock, its end, and their records. Times are ns since the
 // start of the warm-up.
-type course struct {
+type runState struct {
 	base time.Time
 	// Start of the measured time.
 	fromNs int64
@@ -48,14 +48,14 @@ const (
 	counted
 )
 
-func newCourse(s settings, threads int) *course {
-	r := &course{base: time.Now(), fromNs: int64(s.warmup), overNs: math.MaxInt64, untilNs: math.MaxInt64}
+func newRunState(s settings, threads int) *runState {
+	r := &runState{base: time.Now(), fromNs: int64(s.warmup), overNs: math.MaxInt64, untilNs: math.MaxInt64}
 	if s.total > 0 {
 		r.limited = true
 		r.budget.Store(int64(s.total))
 	} else {
 		r.overNs = int64(s.warmup + s.duration)
-		if !s.endsWithAnswers() {
+		if !s.endsWithResponses() {
 			r.untilNs = r.overNs
 		}
 	}
@@ -65,20 +65,20 @@ func newCourse(s settings, threads int) *course {
 	return r
 }
 
-func (r *course) newShard() *shard {
+func (r *runState) newShard() *shard {
 	return &shard{recorder: newRecorder(r.measuredFrom()), lastNs: r.fromNs}
 }
 
-func (r *course) nowNs() int64 {
+func (r *runState) nowNs() int64 {
 	return int64(time.Since(r.base))
 }
 
-func (r *course) measuredFrom() time.Time {
+func (r *runState) measuredFrom() time.Time {
 	return r.base.Add(time.Duration(r.fromNs))
 }
 
 // start decides whether an operation, or how many of a stride, may start.
-func (r *course) start(nowNs, wanted int64) (start, int64) {
+func (r *runState) start(nowNs, wanted int64) (start, int64) {
 	if nowNs >= r.overNs {
 		return over, 0
 	}
@@ -87,37 +87,37 @@ func (r *course) start(nowNs, wanted int64) (start, int64) {
 			return warmUp, wanted
 		}
 		// The budget may become negative.
-		left := r.budget.Add(-wanted) + wanted
-		if left <= 0 {
+		remaining := r.budget.Add(-wanted) + wanted
+		if remaining <= 0 {
 			return over, 0
 		}
-		return counted, min(left, wanted)
+		return counted, min(remaining, wanted)
 	}
 	return counted, wanted
 }
 
 // counts reports whether an operation that started with s and ended at endedNs counts.
-func (r *course) counts(s start, endedNs int64) bool {
+func (r *runState) counts(s start, endedNs int64) bool {
 	return s == counted && r.isMeasured(endedNs)
 }
 
 // isMeasured reports whether a moment is within the measured time, which is open-ended if the last response ends it.
-func (r *course) isMeasured(atNs int64) bool {
+func (r *runState) isMeasured(atNs int64) bool {
 	return r.fromNs <= atNs && atNs < r.untilNs
 }
 
 // measuredFor returns the rest of the measured time; unknown if the last response ends it.
-func (r *course) measuredFor() (time.Duration, bool) {
+func (r *runState) measuredFor() (time.Duration, bool) {
 	return time.Until(r.base.Add(time.Duration(r.untilNs))), r.endsByClock()
 }
 
 // endsByClock reports whether the clock, not the last response, ends the measured time.
-func (r *course) endsByClock() bool {
+func (r *runState) endsByClock() bool {
 	return r.untilNs != math.MaxInt64
 }
 
 // callEnded records that a call has ended, successfully or not.
-func (r *course) callEnded() {
+func (r *runState) callEnded() {
 	nowNs := r.nowNs()
 	for {
 		last := r.callEndedNs.Load()
@@ -128,12 +128,12 @@ func (r *course) callEnded() {
 }
 
 // isOver reports whether no further operation may start.
-func (r *course) isOver() bool {
+func (r *runState) isOver() bool {
 	return r.nowNs() >= r.overNs || r.limited && r.budget.Load() <= 0
 }
 
 // shard returns the locked records of a worker.
-func (r *course) shard(worker int) *shard {
+func (r *runState) shard(worker int) *shard {
 	s := r.shards[worker%len(r.shards)]
 	s.Lock()
 	return s
@@ -146,9 +146,9 @@ func (s *shard) record(latencyNs, count, endedNs int64) {
 }
 
 // fail counts a call that failed within the measured time, or timed out within or after it.
-func (r *course) fail(worker int, err error, givenUp bool) {
+func (r *runState) fail(worker int, err error, timedOut bool) {
 	nowNs := r.nowNs()
-	if !r.isMeasured(nowNs) && (!givenUp || nowNs < r.fromNs) {
+	if !r.isMeasured(nowNs) && (!timedOut || nowNs < r.fromNs) {
 		return
 	}
 	s := r.shard(worker)
@@ -162,7 +162,7 @@ func (r *course) fail(worker int, err error, givenUp bool) {
 // merged returns all records, the measured time and the drain. In a run by number, the last counted response ends the
 // measured time. The drain is from the end of the requested time to the end of the last call in flight; zero in a run
 // by number.
-func (r *course) merged() (all *shard, took, drain time.Duration) {
+func (r *runState) merged() (all *shard, took, drain time.Duration) {
 	all = r.newShard()
 	for i := range r.shards {
 		one := r.shard(i)

@@ -1,6 +1,6 @@
 //! Settings that make tonic fast, and the command `settings`, which prints them.
 
-use crate::threads_unasked;
+use crate::default_threads;
 
 // HTTP/2 settings of both sides. Streams of 1.5 MB and 4 MiB are 1.7 to 2.2 times as fast with these as with hyper's
 // defaults. Windows of 1 MiB, adaptive windows, and frames of 256 KiB lie in between. Small calls do not change.
@@ -31,7 +31,7 @@ pub const TCP_NODELAY: bool = true;
 const MANIFEST: &str = include_str!("../Cargo.toml");
 
 /// A line of `settings`: SIDE, NAME, VALUE and WHY.
-struct Told {
+struct StackSetting {
     side: &'static str,
     name: &'static str,
     value: String,
@@ -39,13 +39,13 @@ struct Told {
 }
 
 pub fn print() {
-    for Told { side, name, value, why } in lines() {
+    for StackSetting { side, name, value, why } in lines() {
         println!("{side}\t{name}\t{value}\t{why}");
     }
 }
 
-fn lines() -> Vec<Told> {
-    let line = |side, name, value: String, why| Told { side, name, value, why };
+fn lines() -> Vec<StackSetting> {
+    let line = |side, name, value: String, why| StackSetting { side, name, value, why };
     let both = |name, value, why| line("both", name, value, why);
     let default = |name, value: &str| line("both", name, value.to_owned(), "the default");
     let faster = "large messages are 1.7 to 2.2 times as fast as with hyper's defaults";
@@ -68,7 +68,7 @@ fn lines() -> Vec<Told> {
         ),
         both(
             "threads (worker_threads)",
-            match threads_unasked() {
+            match default_threads() {
                 1 => "1, tokio's current-thread runtime".to_owned(),
                 threads => format!("{threads}, tokio's multi-thread runtime"),
             },
@@ -113,9 +113,9 @@ fn bytes(count: usize) -> String {
 /// Formats the release profile: `opt-level = 3, lto = "thin", …`
 fn profile() -> String {
     let lines = MANIFEST.lines().skip_while(|line| *line != "[profile.release]").skip(1);
-    let told = lines.take_while(|line| line.contains('=')).map(str::trim);
+    let options = lines.take_while(|line| line.contains('=')).map(str::trim);
     // Cargo's default, which the manifest does not repeat.
-    std::iter::once("opt-level = 3").chain(told).collect::<Vec<_>>().join(", ")
+    std::iter::once("opt-level = 3").chain(options).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]
@@ -123,8 +123,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn settings_are_lines_of_four_fields() {
-        for Told { side, name, value, why } in lines() {
+    fn settings_have_four_fields() {
+        for StackSetting { side, name, value, why } in lines() {
             assert!(["client", "server", "both"].contains(&side), "{name}");
             assert!(!name.is_empty() && !value.is_empty(), "{name}: {value}");
             assert!(![name, &value, why].iter().any(|field| field.contains(['\t', '\n'])), "{name}");

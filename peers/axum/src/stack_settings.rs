@@ -1,6 +1,6 @@
 //! Settings that make axum and tonic fast, and the command `settings`, which prints them.
 
-use crate::serve::threads_unasked;
+use crate::serve::default_threads;
 
 // The values for tonic are those of the peer `tonic`, which explains them. axum::serve has no HTTP/2 options.
 pub const STREAM_WINDOW: u32 = 8 << 20;
@@ -40,7 +40,7 @@ fn lines() -> Vec<(&'static str, &'static str, String, &'static str)> {
         (
             "server",
             "threads (worker_threads)",
-            match threads_unasked() {
+            match default_threads() {
                 1 => "1, tokio's current-thread runtime".to_owned(),
                 threads => format!("{threads}, tokio's multi-thread runtime"),
             },

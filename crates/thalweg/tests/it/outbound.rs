@@ -23,7 +23,7 @@ static BACK: Method = Method::new("/test.InPlace/Back");
 
 /// Reads and responds in place.
 #[derive(Clone, Default)]
-struct InPlace {
+struct OutboundService {
     options: ServiceOptions,
 }
 
@@ -45,27 +45,27 @@ async fn sum(requests: Request<Streaming<Raw>>) -> Result<Response<Raw>, Status>
 }
 
 /// Returns the messages in the way that the request names.
-fn given(way: &[u8]) -> Result<Responses<Raw>, Status> {
-    Ok(match way {
+fn responses_of(source: &[u8]) -> Result<Responses<Raw>, Status> {
+    Ok(match source {
         b"slice" => Responses::slice(all_sizes()),
         b"shared" => Responses::slice(Arc::<[Raw]>::from(all_sizes())),
         b"iter" => Responses::iter(all_sizes()),
         b"references" => Responses::iter(&*Vec::leak(all_sizes())),
         b"arcs" => Responses::iter(all_sizes().into_iter().map(Arc::new)),
         b"repeat" => Responses::repeat(raw("again"), 100_000),
-        b"late" => late(),
-        b"fails" => failing(),
+        b"late" => delayed(),
+        b"fails" => failing_after_two(),
         other => return Err(Status::not_found(String::from_utf8_lossy(other))),
     })
 }
 
 /// Sends the messages with pauses.
-fn late() -> Responses<Raw> {
+fn delayed() -> Responses<Raw> {
     let mut sleep = Box::pin(tokio::time::sleep(Duration::from_millis(1)));
-    let mut left = all_sizes().into_iter();
+    let mut remaining = all_sizes().into_iter();
     Responses::new(move |cx, pack| {
         std::task::ready!(sleep.as_mut().poll(cx));
-        let Some(message) = left.next() else { return Poll::Ready(Ok(())) };
+        let Some(message) = remaining.next() else { return Poll::Ready(Ok(())) };
         pack.push(&message);
         sleep.as_mut().reset(tokio::time::Instant::now() + Duration::from_millis(1));
         // Registers the waker.
@@ -74,7 +74,7 @@ fn late() -> Responses<Raw> {
 }
 
 /// Two messages, then a status.
-fn failing() -> Responses<Raw> {
+fn failing_after_two() -> Responses<Raw> {
     Responses::new(|_, pack| {
         pack.push(&raw("one"));
         pack.push(&raw("two"));
@@ -82,7 +82,7 @@ fn failing() -> Responses<Raw> {
     })
 }
 
-fn back(requests: Request<Streaming<Raw>>) -> Responses<Raw> {
+fn echo_back(requests: Request<Streaming<Raw>>) -> Responses<Raw> {
     let (mut requests, mut message) = (requests.into_inner(), Raw::default());
     Responses::new(move |cx, pack| {
         while !pack.is_full() {
@@ -96,7 +96,7 @@ fn back(requests: Request<Streaming<Raw>>) -> Responses<Raw> {
     })
 }
 
-impl Service for InPlace {
+impl Service for OutboundService {
     const NAME: &'static str = "test.InPlace";
 
     fn register(self, methods: &mut Methods<'_>) {
@@ -104,16 +104,16 @@ impl Service for InPlace {
         let service = Arc::new(self);
         methods.client_streaming("Sum", &service, &options, |_, requests| sum(requests));
         methods.server_streaming("Give", &service, &options, |_, request: Request<Raw>| async move {
-            given(&request.get_ref().0).map(Response::new)
+            responses_of(&request.get_ref().0).map(Response::new)
         });
         methods.bidi_streaming("Back", &service, &options, |_, requests| async {
-            Ok(Response::new(back(requests)))
+            Ok(Response::new(echo_back(requests)))
         });
     }
 }
 
-async fn give(channel: &Channel, way: &'static str, options: &CallOptions) -> Streaming<Raw> {
-    let responses = channel.server_streaming(&GIVE, Request::new(raw(way)), options).await;
+async fn give(channel: &Channel, source: &'static str, options: &CallOptions) -> Streaming<Raw> {
+    let responses = channel.server_streaming(&GIVE, Request::new(raw(source)), options).await;
     responses.expect("it begins").into_inner()
 }
 
@@ -128,18 +128,18 @@ async fn read_all(mut stream: Streaming<Raw>) -> Result<Vec<Raw>, Status> {
 }
 
 /// Reads all messages in batches.
-async fn read_together(mut stream: Streaming<Raw>) -> Result<Vec<Raw>, Status> {
-    let (mut places, mut all) = (vec![Raw::default(); 7], Vec::new());
+async fn read_batches(mut stream: Streaming<Raw>) -> Result<Vec<Raw>, Status> {
+    let (mut slots, mut all) = (vec![Raw::default(); 7], Vec::new());
     loop {
-        match stream.messages_into(&mut places).await? {
+        match stream.messages_into(&mut slots).await? {
             0 => return Ok(all),
-            count => all.extend_from_slice(&places[..count]),
+            count => all.extend_from_slice(&slots[..count]),
         }
     }
 }
 
 /// Reads all messages as borrowed bytes.
-async fn read_lent(mut stream: Streaming<Raw>) -> Result<Vec<Raw>, Status> {
+async fn read_borrowed(mut stream: Streaming<Raw>) -> Result<Vec<Raw>, Status> {
     let mut all = Vec::new();
     while let Some(bytes) = stream.next_bytes().await? {
         all.push(Raw(Bytes::copy_from_slice(bytes)));
@@ -148,26 +148,32 @@ async fn read_lent(mut stream: Streaming<Raw>) -> Result<Vec<Raw>, Status> {
 }
 
 /// Checks all ways of sending with all ways of reading, including tonic's.
-async fn check_all_ways(channel: &Channel, has_bidi: bool, options: &CallOptions) {
-    for way in ["slice", "shared", "iter", "references", "arcs", "late"] {
+async fn check_all_sources(channel: &Channel, has_bidi: bool, options: &CallOptions) {
+    for source in ["slice", "shared", "iter", "references", "arcs", "late"] {
         let expected = all_sizes();
-        assert!(read_all(give(channel, way, options).await).await.expect(way) == expected, "{way}");
-        assert!(read_together(give(channel, way, options).await).await.expect(way) == expected, "{way}");
-        assert!(read_lent(give(channel, way, options).await).await.expect(way) == expected, "{way}");
-        let mut stream = give(channel, way, options).await;
+        assert!(read_all(give(channel, source, options).await).await.expect(source) == expected, "{source}");
+        assert!(
+            read_batches(give(channel, source, options).await).await.expect(source) == expected,
+            "{source}"
+        );
+        assert!(
+            read_borrowed(give(channel, source, options).await).await.expect(source) == expected,
+            "{source}"
+        );
+        let mut stream = give(channel, source, options).await;
         for message in expected {
-            assert!(stream.message().await.expect(way) == Some(message), "{way}");
+            assert!(stream.message().await.expect(source) == Some(message), "{source}");
         }
-        assert_eq!(stream.message().await.expect(way), None);
+        assert_eq!(stream.message().await.expect(source), None);
     }
-    let repeated = read_together(give(channel, "repeat", options).await).await.expect("repeat");
+    let repeated = read_batches(give(channel, "repeat", options).await).await.expect("repeat");
     assert!(repeated.len() == 100_000 && repeated.iter().all(|message| message == &raw("again")));
     for read in [0, 1, 2] {
         let stream = give(channel, "fails", options).await;
         let status = match read {
             0 => read_all(stream).await,
-            1 => read_together(stream).await,
-            _ => read_lent(stream).await,
+            1 => read_batches(stream).await,
+            _ => read_borrowed(stream).await,
         };
         let status = status.expect_err("the server fails");
         assert_eq!((status.code(), status.message()), (Code::DataLoss, "no more"));
@@ -175,8 +181,8 @@ async fn check_all_ways(channel: &Channel, has_bidi: bool, options: &CallOptions
     let bytes: usize = all_sizes().iter().map(|message| message.0.len()).sum();
     let expected = raw(format!("{} {bytes}", all_sizes().len()));
     let counted = async |requests: Requests<Raw>| {
-        let reply = channel.client_streaming::<_, Raw>(&SUM, Request::new(requests), options).await;
-        reply.expect("a reply").into_inner()
+        let response = channel.client_streaming::<_, Raw>(&SUM, Request::new(requests), options).await;
+        response.expect("a response").into_inner()
     };
     assert_eq!(counted(Requests::slice(all_sizes())).await, expected);
     assert_eq!(counted(Requests::iter(all_sizes())).await, expected);
@@ -190,30 +196,30 @@ async fn check_all_ways(channel: &Channel, has_bidi: bool, options: &CallOptions
 }
 
 #[tokio::test]
-async fn over_grpc() {
-    let target = serve(InPlace::default()).await;
-    soon(check_all_ways(&connect(&target).await, true, &CallOptions::default())).await;
+async fn all_sources_work_over_grpc() {
+    let target = serve(OutboundService::default()).await;
+    soon(check_all_sources(&connect(&target).await, true, &CallOptions::default())).await;
 }
 
 #[tokio::test]
-async fn over_the_webs_protocols() {
-    let target = start(Server::builder().web(Web::new()).add_service(InPlace::default())).await;
+async fn all_sources_work_over_web_protocols() {
+    let target = start(Server::builder().web(Web::new()).add_service(OutboundService::default())).await;
     for protocol in [Protocol::Connect, Protocol::GrpcWeb, Protocol::GrpcWebText] {
         for is_http1 in [false, true] {
             let channel = Channel::builder(&target).protocol(protocol).http1(is_http1).connect_lazy();
             let channel = channel.expect("a channel");
-            soon(check_all_ways(&channel, !is_http1, &CallOptions::default())).await;
+            soon(check_all_sources(&channel, !is_http1, &CallOptions::default())).await;
         }
     }
 }
 
 #[tokio::test]
-async fn behind_interceptors() {
+async fn outbound_streams_pass_interceptors() {
     use thalweg::interceptor::{Call, Next, Reply};
     async fn pass(call: Call, next: Next) -> Result<Reply, Status> {
         next.run(call).await
     }
-    let target = start(Server::builder().interceptor(pass).add_service(InPlace::default())).await;
+    let target = start(Server::builder().interceptor(pass).add_service(OutboundService::default())).await;
     let channel = connect(&target).await.with_interceptor(pass);
     let requests = Request::new(Requests::slice(all_sizes()));
     let options = CallOptions::default();
@@ -224,15 +230,15 @@ async fn behind_interceptors() {
 }
 
 #[tokio::test]
-async fn compressed() {
+async fn all_sources_work_compressed() {
     for encoding in Encoding::ALL.iter().copied().filter(|encoding| encoding.compresses()) {
-        let mut service = InPlace::default();
+        let mut service = OutboundService::default();
         service.options.send_compressed = Some(encoding);
         service.options.compression_threshold = 3;
         let mut options = CallOptions::default();
         options.send_compressed = Some(encoding);
         let channel = connect(&serve(service).await).await;
-        soon(check_all_ways(&channel, true, &options)).await;
+        soon(check_all_sources(&channel, true, &options)).await;
     }
 }
 
@@ -249,28 +255,28 @@ async fn read_until_error(mut stream: Streaming<Raw>) -> (usize, Code) {
 }
 
 #[tokio::test]
-async fn a_message_that_is_too_large_ends_the_call_behind_those_before_it() {
+async fn too_large_message_ends_call_after_earlier_messages() {
     // The fifth message is the first of more than 4,000 bytes.
-    let mut service = InPlace::default();
+    let mut service = OutboundService::default();
     service.options.max_encoding_message_size = 4_000;
     let channel = connect(&serve(service).await).await;
     let stream = give(&channel, "slice", &CallOptions::default()).await;
     assert_eq!(soon(read_until_error(stream)).await, (4, Code::ResourceExhausted));
     // At the receiver.
-    let channel = connect(&serve(InPlace::default()).await).await;
+    let channel = connect(&serve(OutboundService::default()).await).await;
     let mut options = CallOptions::default();
     options.max_decoding_message_size = 4_000;
     let stream = give(&channel, "slice", &options).await;
     assert_eq!(soon(read_until_error(stream)).await, (4, Code::ResourceExhausted));
     let stream = give(&channel, "slice", &options).await;
-    let status = soon(read_together(stream)).await.expect_err("one is too large");
+    let status = soon(read_batches(stream)).await.expect_err("one is too large");
     assert_eq!(status.code(), Code::ResourceExhausted);
     // In a request.
     let mut options = CallOptions::default();
     options.max_encoding_message_size = 4_000;
     let requests = Request::new(Requests::slice(all_sizes()));
-    let reply = soon(channel.client_streaming::<_, Raw>(&SUM, requests, &options)).await;
-    assert_eq!(reply.expect_err("one is too large").code(), Code::ResourceExhausted);
+    let response = soon(channel.client_streaming::<_, Raw>(&SUM, requests, &options)).await;
+    assert_eq!(response.expect_err("one is too large").code(), Code::ResourceExhausted);
 }
 
 /// Any bytes but `bad`.
@@ -300,7 +306,7 @@ fn good(text: &'static str) -> Good {
 }
 
 #[tokio::test]
-async fn a_message_that_cannot_be_decoded_is_the_last() {
+async fn undecodable_message_ends_stream() {
     let channel = connect(&serve(Echo::default()).await).await;
     let options = CallOptions::default();
     let texts = || ["one", "two", "bad", "four"].map(raw).to_vec();
@@ -321,14 +327,14 @@ async fn a_message_that_cannot_be_decoded_is_the_last() {
     check(soon(stream.message_into(&mut message)).await.expect_err("bad"));
     assert!(!stream.message_into(&mut message).await.expect("the end"));
 
-    let (mut stream, mut places) = (begin().await, vec![Good::default(); 9]);
+    let (mut stream, mut slots) = (begin().await, vec![Good::default(); 9]);
     let mut read = 0;
     while read < 2 {
-        read += soon(stream.messages_into(&mut places[read..])).await.expect("what came before");
+        read += soon(stream.messages_into(&mut slots[read..])).await.expect("what came before");
     }
-    assert_eq!(places[..2], [good("one"), good("two")]);
-    check(soon(stream.messages_into(&mut places)).await.expect_err("bad"));
-    assert_eq!(stream.messages_into(&mut places).await.expect("the end"), 0);
+    assert_eq!(slots[..2], [good("one"), good("two")]);
+    check(soon(stream.messages_into(&mut slots)).await.expect_err("bad"));
+    assert_eq!(stream.messages_into(&mut slots).await.expect("the end"), 0);
     assert_eq!(stream.messages_into(&mut []).await.expect("no places"), 0);
 
     let mut stream = begin().await;
@@ -340,35 +346,35 @@ async fn a_message_that_cannot_be_decoded_is_the_last() {
 }
 
 #[tokio::test]
-async fn a_message_that_panics_ends_its_call_alone() {
+async fn panicking_message_ends_only_its_call() {
     let channel = connect(&serve(Echo::default()).await).await;
     let texts = ["one", "panic", "three"].map(good);
-    let lent = Request::new(Requests::slice(texts.clone()));
-    let given = Request::new(items(texts.to_vec()));
+    let borrowed = Request::new(Requests::slice(texts.clone()));
+    let responses_of = Request::new(items(texts.to_vec()));
     // A stream that continues after its message has panicked.
     let mut texts = texts.into_iter();
-    let stubborn = Request::new(Requests::new(move |_, pack| {
+    let continues_after_panic = Request::new(Requests::new(move |_, pack| {
         for text in &mut texts {
             let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| pack.push(&text)));
         }
         Poll::Ready(())
     }));
     let options = CallOptions::default();
-    let check = |reply: Result<Response<Raw>, Status>| {
-        let status = reply.expect_err("it panics");
+    let check = |response: Result<Response<Raw>, Status>| {
+        let status = response.expect_err("it panics");
         assert_eq!(status.code(), Code::Internal);
         assert!(status.message().contains("the message panicked"), "{status:?}");
     };
-    check(soon(channel.client_streaming(&COUNT, lent, &options)).await);
-    check(soon(channel.client_streaming(&COUNT, given, &options)).await);
-    check(soon(channel.client_streaming(&COUNT, stubborn, &options)).await);
+    check(soon(channel.client_streaming(&COUNT, borrowed, &options)).await);
+    check(soon(channel.client_streaming(&COUNT, responses_of, &options)).await);
+    check(soon(channel.client_streaming(&COUNT, continues_after_panic, &options)).await);
     let requests = Request::new(Requests::repeat(raw("x"), 3));
-    let reply = channel.client_streaming::<_, Raw>(&COUNT, requests, &options).await;
-    assert_eq!(reply.expect("the connection is whole").into_inner(), raw("3 3"));
+    let response = channel.client_streaming::<_, Raw>(&COUNT, requests, &options).await;
+    assert_eq!(response.expect("the connection is whole").into_inner(), raw("3 3"));
 }
 
 #[tokio::test]
-async fn a_message_that_has_half_arrived_is_waited_for_and_never_lost() {
+async fn cancelled_read_loses_no_partial_message() {
     let (channel, mut peer, _accepted) = connected(&[]).await;
     let call = tokio::spawn(async move {
         let options = CallOptions::default();
@@ -399,12 +405,12 @@ async fn a_message_that_has_half_arrived_is_waited_for_and_never_lost() {
 }
 
 #[tokio::test]
-async fn a_deadline_ends_both_ends() {
-    let channel = connect(&serve(InPlace::default()).await).await;
-    let asked = Arc::new(AtomicUsize::new(0));
-    let seen = Arc::clone(&asked);
+async fn deadline_ends_both_sides() {
+    let channel = connect(&serve(OutboundService::default()).await).await;
+    let poll_count = Arc::new(AtomicUsize::new(0));
+    let polls = Arc::clone(&poll_count);
     let never = Requests::new(move |_, pack| {
-        if asked.fetch_add(1, Ordering::SeqCst) == 0 {
+        if poll_count.fetch_add(1, Ordering::SeqCst) == 0 {
             pack.push(&raw("the only one"));
         }
         Poll::Pending
@@ -418,54 +424,54 @@ async fn a_deadline_ends_both_ends() {
     assert!(soon(stream.message_into(&mut message)).await.expect("the only one"));
     let status = soon(stream.message_into(&mut message)).await.expect_err("the deadline");
     assert_eq!(status.code(), Code::DeadlineExceeded);
-    assert!(seen.load(Ordering::SeqCst) >= 1);
+    assert!(polls.load(Ordering::SeqCst) >= 1);
 }
 
 #[tokio::test]
-async fn who_drops_the_stream_ends_what_is_sent() {
-    struct Told(Arc<AtomicUsize>);
-    impl Drop for Told {
+async fn dropped_stream_ends_outbound_messages() {
+    struct CountsDrop(Arc<AtomicUsize>);
+    impl Drop for CountsDrop {
         fn drop(&mut self) {
             self.0.fetch_add(1, Ordering::SeqCst);
         }
     }
     let ended = Arc::new(AtomicUsize::new(0));
-    let told = Told(Arc::clone(&ended));
+    let guard = CountsDrop(Arc::clone(&ended));
     let endless = Requests::new(move |_, pack| {
-        let _told = &told;
+        let _guard = &guard;
         while pack.push(&raw("on and on")) {}
         Poll::Pending
     });
-    let channel = connect(&serve(InPlace::default()).await).await;
+    let channel = connect(&serve(OutboundService::default()).await).await;
     let options = CallOptions::default();
     let responses = channel.bidi_streaming::<_, Raw>(&BACK, Request::new(endless), &options).await;
     let mut stream = responses.expect("it begins").into_inner();
-    let mut places = vec![Raw::default(); 1_000];
+    let mut slots = vec![Raw::default(); 1_000];
     for _ in 0..100 {
-        assert!(soon(stream.messages_into(&mut places)).await.expect("messages") > 0);
+        assert!(soon(stream.messages_into(&mut slots)).await.expect("messages") > 0);
     }
     drop(stream);
     crate::support::until(|| ended.load(Ordering::SeqCst) == 1).await;
 }
 
 #[tokio::test]
-async fn they_are_streams_and_read_streams() {
+async fn outbound_types_implement_stream() {
     let from = |stream: Responses<Raw>| Streaming::from_stream(stream);
     assert!(read_all(from(Responses::slice(all_sizes()))).await.expect("no error") == all_sizes());
-    assert!(read_together(from(late())).await.expect("no error") == all_sizes());
-    assert!(read_lent(from(Responses::iter(all_sizes()))).await.expect("no error") == all_sizes());
-    let mut stream = from(failing());
-    let mut places = vec![Raw::default(); 3];
-    assert_eq!(stream.messages_into(&mut places).await.expect("two before it"), 2);
-    assert_eq!(stream.messages_into(&mut places).await.expect_err("the third").code(), Code::DataLoss);
-    assert_eq!(stream.messages_into(&mut places).await.expect("the end"), 0);
+    assert!(read_batches(from(delayed())).await.expect("no error") == all_sizes());
+    assert!(read_borrowed(from(Responses::iter(all_sizes()))).await.expect("no error") == all_sizes());
+    let mut stream = from(failing_after_two());
+    let mut slots = vec![Raw::default(); 3];
+    assert_eq!(stream.messages_into(&mut slots).await.expect("two before it"), 2);
+    assert_eq!(stream.messages_into(&mut slots).await.expect_err("the third").code(), Code::DataLoss);
+    assert_eq!(stream.messages_into(&mut slots).await.expect("the end"), 0);
     // A stream that was polled before it is sent continues after the polled message.
     let mut requests = Box::pin(Requests::slice(all_sizes()));
     let first = std::future::poll_fn(|cx| requests.as_mut().poll_next(cx)).await;
     assert_eq!(first, all_sizes().into_iter().next());
-    let channel = connect(&serve(InPlace::default()).await).await;
+    let channel = connect(&serve(OutboundService::default()).await).await;
     let requests = Request::new(*std::pin::Pin::into_inner(requests));
-    let reply = channel.client_streaming::<_, Raw>(&SUM, requests, &CallOptions::default()).await;
+    let response = channel.client_streaming::<_, Raw>(&SUM, requests, &CallOptions::default()).await;
     let bytes: usize = all_sizes().iter().map(|message| message.0.len()).sum();
-    assert_eq!(reply.expect("a reply").into_inner(), raw(format!("11 {bytes}")));
+    assert_eq!(response.expect("a response").into_inner(), raw(format!("11 {bytes}")));
 }

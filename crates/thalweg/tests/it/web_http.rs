@@ -28,43 +28,43 @@ impl tower_service::Service<Request<Body>> for Fallback {
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let answer = match request.uri().path() {
+        let response = match request.uri().path() {
             "/said" => Response::builder().header("content-length", "7").body(Body::empty()),
             _ => Response::builder().body(Body::from("fallback".to_owned())),
         };
-        ready(Ok(answer.expect("a head")))
+        ready(Ok(response.expect("headers")))
     }
 }
 
 /// Returns a server's response to a request: the headers that `names` lists, and `+ body` if there is a body.
-async fn answer(web: Web, fields: &[(&str, &str)], names: &[&str]) -> String {
+async fn response_lines(web: Web, fields: &[(&str, &str)], names: &[&str]) -> String {
     let (near, far) = duplex(PIPE);
     let server = Server::builder().add_service(Echo::default()).web(web);
     tokio::spawn(server.serve_connection(far));
     let mut peer = Peer::client(near).await;
     peer.headers(1, true, fields).send().await;
-    let (mut told, mut is_over) = (Vec::new(), false);
+    let (mut received_lines, mut is_over) = (Vec::new(), false);
     while !is_over {
         let frame = soon(peer.next()).await.expect("the connection stays");
         is_over = frame.end_stream;
         match frame.kind {
             Kind::Headers => {
                 let text = frame.text();
-                let is_asked = |line: &&str| names.iter().any(|name| line.starts_with(&format!("{name}: ")));
-                told.extend(text.lines().filter(is_asked).map(str::to_owned));
+                let is_wanted = |line: &&str| names.iter().any(|name| line.starts_with(&format!("{name}: ")));
+                received_lines.extend(text.lines().filter(is_wanted).map(str::to_owned));
             }
-            Kind::Data => told.push(format!("+ {}", frame.text().trim_end())),
+            Kind::Data => received_lines.push(format!("+ {}", frame.text().trim_end())),
             _ => {}
         }
     }
-    told.join("\n")
+    received_lines.join("\n")
 }
 
 #[tokio::test]
-async fn head_has_no_content() {
+async fn response_to_head_has_no_content() {
     let check = async |web: Web, path: &str, expected: &str| {
         let fields = [(":method", "HEAD"), (":scheme", "http"), (":path", path), (":authority", "a")];
-        assert_eq!(answer(web, &fields, &[":status", "content-length"]).await, expected, "{path}");
+        assert_eq!(response_lines(web, &fields, &[":status", "content-length"]).await, expected, "{path}");
     };
     check(Web::new(), "/nothing", ":status: 404\ncontent-length: 29").await;
     check(Web::new(), "/test.Echo/Echo", ":status: 405\ncontent-length: 22").await;
@@ -75,13 +75,14 @@ async fn head_has_no_content() {
 }
 
 #[tokio::test]
-async fn heads_that_cannot_be_read_are_bad_requests() {
-    const MALFORMED: &str = "+ The head of the request can't be read: its path, or one of its fields.";
-    let check = async |path: &str, content_type: &str, own: &str, expected: &str| {
+async fn malformed_request_headers_are_bad_requests() {
+    const MALFORMED: &str = "+ The request is malformed: its path, or one of its headers.";
+    let check = async |path: &str, content_type: &str, extra_fields: &str, expected: &str| {
         let fields = [(":method", "POST"), (":scheme", "http"), (":path", path), (":authority", "a")];
-        let fields = [&fields[..], &[("content-type", content_type), ("x-a", own)]].concat();
-        let told = answer(Web::new(), &fields, &[":status", "content-type", "grpc-status"]).await;
-        assert_eq!(told, expected, "{path} {content_type} {own:?}");
+        let fields = [&fields[..], &[("content-type", content_type), ("x-a", extra_fields)]].concat();
+        let received_lines =
+            response_lines(Web::new(), &fields, &[":status", "content-type", "grpc-status"]).await;
+        assert_eq!(received_lines, expected, "{path} {content_type} {extra_fields:?}");
     };
     let bad = format!(":status: 400\ncontent-type: text/plain; charset=utf-8\n{MALFORMED}");
     check("/v1/a b", "application/json", "1", &bad).await;

@@ -45,11 +45,11 @@ impl Service for Large {
 
 /// If all connections reach the budget, one that does not read is closed, and the others continue.
 #[tokio::test]
-async fn all_connections_together() {
+async fn large_responses_count_for_all_connections_together() {
     let service = Large(Raw(Bytes::from(vec![0; MEBIBYTE])));
     let target = start(Server::builder().add_service(service).max_memory(8 * MEBIBYTE)).await;
-    let honest = connect(&target).await;
-    let mut hoards = Vec::new();
+    let honest_caller = connect(&target).await;
+    let mut hoarder = Vec::new();
     for _ in 0..3 {
         let (mut near, far) = duplex(64 * 1024);
         let mut socket = tokio::net::TcpStream::connect(&target).await.expect("a listener");
@@ -61,32 +61,32 @@ async fn all_connections_together() {
             peer.headers(stream, false, REQUEST).message(stream, true, b"");
         }
         peer.send().await;
-        hoards.push(peer);
+        hoarder.push(peer);
     }
     let mut ended = 0;
-    for peer in &mut hoards {
+    for peer in &mut hoarder {
         let goaway = tokio::time::timeout(Duration::from_secs(4), peer.next_of(Kind::GoAway)).await;
         ended += usize::from(goaway.is_ok_and(|goaway| goaway.code() == ErrorCode::EnhanceYourCalm));
     }
     assert!(ended >= 1, "none was ended");
     let options = CallOptions::default();
-    let reply = soon(honest.unary::<_, Raw>(&ECHO, Request::new(raw("")), &options)).await;
+    let response = soon(honest_caller.unary::<_, Raw>(&ECHO, Request::new(raw("")), &options)).await;
     assert_eq!(
-        reply.map(|reply| reply.into_inner().0.len()).map_err(|status| status.code()),
+        response.map(|response| response.into_inner().0.len()).map_err(|status| status.code()),
         Ok::<_, Code>(MEBIBYTE)
     );
 }
 
 /// Keeps requests while its calls run, which never end.
-pub(crate) struct Keeping;
+pub(crate) struct KeepsRequests;
 
-impl Keeping {
-    async fn keep(self: Arc<Self>, request: Request<Raw>) -> Result<Response<Raw>, Status> {
+impl KeepsRequests {
+    async fn hold_request(self: Arc<Self>, request: Request<Raw>) -> Result<Response<Raw>, Status> {
         std::future::pending::<()>().await;
         Ok(Response::new(request.into_inner()))
     }
 
-    async fn keep_to_stream(
+    async fn hold_request_stream(
         self: Arc<Self>,
         request: Request<Raw>,
     ) -> Result<Response<Items<Result<Raw, Status>>>, Status> {
@@ -95,13 +95,18 @@ impl Keeping {
     }
 }
 
-impl Service for Keeping {
+impl Service for KeepsRequests {
     const NAME: &'static str = "test.Keeping";
 
     fn register(self, methods: &mut Methods<'_>) {
         let service = Arc::new(self);
-        methods.unary("One", &service, &ServiceOptions::default(), Keeping::keep);
-        methods.server_streaming("Stream", &service, &ServiceOptions::default(), Keeping::keep_to_stream);
+        methods.unary("One", &service, &ServiceOptions::default(), KeepsRequests::hold_request);
+        methods.server_streaming(
+            "Stream",
+            &service,
+            &ServiceOptions::default(),
+            KeepsRequests::hold_request_stream,
+        );
     }
 }
 
@@ -109,13 +114,13 @@ impl Service for Keeping {
 #[tokio::test(start_paused = true)]
 async fn requests_count_for_all_connections_together() {
     let check = async |path: &str, envelope: &[u8], calls: usize, is_ended: bool| {
-        let mut head: Vec<_> = REQUEST.iter().copied().filter(|(name, _)| *name != ":path").collect();
-        head.insert(0, (":path", path));
-        head.push(("grpc-encoding", "gzip"));
-        let server = Server::builder().add_service(Keeping).max_memory(2 * MEBIBYTE);
+        let mut headers: Vec<_> = REQUEST.iter().copied().filter(|(name, _)| *name != ":path").collect();
+        headers.insert(0, (":path", path));
+        headers.push(("grpc-encoding", "gzip"));
+        let server = Server::builder().add_service(KeepsRequests).max_memory(2 * MEBIBYTE);
         let mut peer = client_of(server).await;
         for stream in streams().take(calls) {
-            peer.headers(stream, false, &head);
+            peer.headers(stream, false, &headers);
             for part in envelope.chunks(100_000) {
                 peer.data(stream, false, part).send().await;
             }

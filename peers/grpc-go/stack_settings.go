@@ -21,16 +21,16 @@ const (
 	connectionWindow = 2 << 20
 )
 
-// told is a setting of grpc-go, or a default that matters. `settings` prints the same lines that configure both sides.
-type told struct {
+// stackSetting is a setting of grpc-go, or a default that matters. `settings` prints the same lines that configure both sides.
+type stackSetting struct {
 	name, value, why string
 	dial             grpc.DialOption
 	server           grpc.ServerOption
 }
 
-// tuned returns the settings that differ from the defaults.
-func tuned() []told {
-	return []told{
+// tunedSettings returns the settings that differ from the defaults.
+func tunedSettings() []stackSetting {
+	return []stackSetting{
 		{"stream window (InitialWindowSize)", bytes(streamWindow), "large messages are 1.1 to 1.5 times as fast as with the estimated window", grpc.WithInitialWindowSize(streamWindow), grpc.InitialWindowSize(streamWindow)},
 		{"connection window (InitialConnWindowSize)", bytes(connectionWindow), "it goes with the stream window; both switch the estimate off", grpc.WithInitialConnWindowSize(connectionWindow), grpc.InitialConnWindowSize(connectionWindow)},
 		{"largest message received (MaxRecvMsgSize)", bytes(math.MaxInt32), "the default is 4 MiB", grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(math.MaxInt32)), grpc.MaxRecvMsgSize(math.MaxInt32)},
@@ -43,7 +43,7 @@ func tuned() []told {
 
 func dialOptions() []grpc.DialOption {
 	var options []grpc.DialOption
-	for _, t := range tuned() {
+	for _, t := range tunedSettings() {
 		if t.dial != nil {
 			options = append(options, t.dial)
 		}
@@ -53,7 +53,7 @@ func dialOptions() []grpc.DialOption {
 
 func serverOptions() []grpc.ServerOption {
 	var options []grpc.ServerOption
-	for _, t := range tuned() {
+	for _, t := range tunedSettings() {
 		if t.server != nil {
 			options = append(options, t.server)
 		}
@@ -61,9 +61,9 @@ func serverOptions() []grpc.ServerOption {
 	return options
 }
 
-// untold returns the defaults of grpc-go and Go.
-func untold() []told {
-	return []told{
+// stackDefaults returns the defaults of grpc-go and Go.
+func stackDefaults() []stackSetting {
+	return []stackSetting{
 		{name: "threads (GOMAXPROCS)", value: fmt.Sprint(runtime.GOMAXPROCS(0)), why: "one for each processor of the process; --threads says otherwise"},
 		{name: "goroutines (NumStreamWorkers)", value: "one for each call, two for each connection and end", why: "the default; stream workers made no difference"},
 		{name: "largest frame (SETTINGS_MAX_FRAME_SIZE)", value: bytes(16 << 10), why: "grpc-go has no option for it"},
@@ -84,9 +84,9 @@ func untold() []told {
 	}
 }
 
-// printTold prints `settings`: a line per setting with SIDE, NAME, VALUE and WHY.
-func printTold() {
-	for _, t := range tuned() {
+// printStackSettings prints `settings`: a line per setting with SIDE, NAME, VALUE and WHY.
+func printStackSettings() {
+	for _, t := range tunedSettings() {
 		side := "both"
 		switch {
 		case t.server == nil:
@@ -96,12 +96,12 @@ func printTold() {
 		}
 		t.print(side)
 	}
-	for _, t := range untold() {
+	for _, t := range stackDefaults() {
 		t.print("both")
 	}
 }
 
-func (t told) print(side string) {
+func (t stackSetting) print(side string) {
 	fmt.Println(strings.Join([]string{side, t.name, t.value, t.why}, "\t"))
 }
 
@@ -132,11 +132,11 @@ func build() string {
 	if !ok {
 		return runtime.Version()
 	}
-	words := []string{runtime.Version()}
+	args := []string{runtime.Version()}
 	for _, s := range info.Settings {
 		if strings.HasPrefix(s.Key, "-") || s.Key == "GOAMD64" || s.Key == "CGO_ENABLED" {
-			words = append(words, s.Key+"="+s.Value)
+			args = append(args, s.Key+"="+s.Value)
 		}
 	}
-	return strings.Join(words, " ")
+	return strings.Join(args, " ")
 }

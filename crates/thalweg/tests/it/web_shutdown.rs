@@ -13,14 +13,14 @@ use tokio::net::UnixStream;
 use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinHandle;
 
-use crate::support::http::{Answer, http1_by, http2_by};
+use crate::support::http::{HttpResponse, http1_by, http2_by};
 use crate::support::{connect, echo, raw, soon};
 
 /// Echoes when permitted.
 #[derive(Default)]
-struct Held {
-    begun: Notify,
-    go_on: Notify,
+struct WaitingHandler {
+    started: Notify,
+    proceed: Notify,
     dropped: Notify,
 }
 
@@ -32,14 +32,14 @@ impl Drop for Dropped<'_> {
     }
 }
 
-struct Waits(Arc<Held>);
+struct Waits(Arc<WaitingHandler>);
 
 impl Waits {
     async fn echo(self: Arc<Self>, request: Request<Raw>) -> Result<Response<Raw>, Status> {
         if request.get_ref().0 == b"wait"[..] {
             let _dropped = Dropped(&self.0.dropped);
-            self.0.begun.notify_one();
-            self.0.go_on.notified().await;
+            self.0.started.notify_one();
+            self.0.proceed.notified().await;
         }
         Ok(Response::new(request.into_inner()))
     }
@@ -56,7 +56,7 @@ impl Service for Waits {
 /// A server on a UNIX socket.
 struct Running {
     path: PathBuf,
-    held: Arc<Held>,
+    waiting: Arc<WaitingHandler>,
     stop: oneshot::Sender<()>,
     serving: JoinHandle<Result<(), ServeError>>,
 }
@@ -66,13 +66,13 @@ impl Running {
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
         let number = NUMBER.fetch_add(1, Ordering::SeqCst);
         let path = std::env::temp_dir().join(format!("thalweg-web-{}-{number}.sock", std::process::id()));
-        let held = Arc::<Held>::default();
-        let server = Server::builder().add_service(Waits(Arc::clone(&held))).web(Web::new());
+        let waiting = Arc::<WaitingHandler>::default();
+        let server = Server::builder().add_service(Waits(Arc::clone(&waiting))).web(Web::new());
         let address = format!("unix:{}", path.display()).parse().expect("an address");
         let server = server.shutdown_grace(grace).bind(&[address]).await.expect("a free path");
         let (stop, stopped) = oneshot::channel();
         let serving = tokio::spawn(server.serve_until(async move { stopped.await.unwrap_or(()) }));
-        Running { path, held, stop, serving }
+        Running { path, waiting, stop, serving }
     }
 
     async fn connect(&self) -> UnixStream {
@@ -82,67 +82,67 @@ impl Running {
     /// Opens a connection whose call has started and waits.
     async fn hold(&self) -> UnixStream {
         let mut io = self.connect().await;
-        io.write_all(&[HEAD.as_bytes(), b"\r\nhost: a\r\ncontent-length: 4\r\n\r\nwait"].concat())
+        io.write_all(&[REQUEST_HEAD.as_bytes(), b"\r\nhost: a\r\ncontent-length: 4\r\n\r\nwait"].concat())
             .await
             .expect("open");
-        soon(self.held.begun.notified()).await;
+        soon(self.waiting.started.notified()).await;
         io
     }
 }
 
-const HEAD: &str = "POST /test.Echo/Echo HTTP/1.1\r\ncontent-type: application/proto";
+const REQUEST_HEAD: &str = "POST /test.Echo/Echo HTTP/1.1\r\ncontent-type: application/proto";
 
-async fn rest(mut io: UnixStream) -> Vec<u8> {
-    let mut rest = Vec::new();
-    soon(io.read_to_end(&mut rest)).await.expect("an end, no reset");
-    rest
+async fn read_to_end(mut io: UnixStream) -> Vec<u8> {
+    let mut read_to_end = Vec::new();
+    soon(io.read_to_end(&mut read_to_end)).await.expect("an end, no reset");
+    read_to_end
 }
 
 #[tokio::test]
-async fn a_unix_socket_has_all_ways() {
+async fn unix_socket_serves_all_protocols() {
     let server = Running::start(Duration::from_secs(60)).await;
-    let answer = Answer::read(&http1_by(server.connect().await, HEAD, b"by HTTP/1.1").await);
-    assert_eq!(answer.status_and_body(), (200, b"by HTTP/1.1".to_vec()));
+    let response = HttpResponse::read(&http1_by(server.connect().await, REQUEST_HEAD, b"by HTTP/1.1").await);
+    assert_eq!(response.status_and_body(), (200, b"by HTTP/1.1".to_vec()));
     let channel = connect(&format!("unix:{}", server.path.display())).await;
-    let answer =
+    let response =
         http2_by(channel.engine(), "POST", "/test.Echo/Echo", "application/proto", b"by HTTP/2").await;
-    assert_eq!(answer, (200, b"by HTTP/2".to_vec()));
-    assert_eq!(soon(echo(&channel, raw("by gRPC"))).await.expect("an answer"), raw("by gRPC"));
+    assert_eq!(response, (200, b"by HTTP/2".to_vec()));
+    assert_eq!(soon(echo(&channel, raw("by gRPC"))).await.expect("a response"), raw("by gRPC"));
     server.stop.send(()).expect("it serves");
     soon(server.serving).await.expect("no panic").expect("a clean end");
     assert!(!server.path.exists(), "the socket's file goes with the server");
 }
 
 #[tokio::test]
-async fn who_stops_answers_what_is_under_way_by_http1() {
+async fn shutdown_finishes_http1_requests() {
     let server = Running::start(Duration::from_secs(60)).await;
     let busy = server.hold().await;
     // It has served one response and is kept open.
     let mut idle = server.connect().await;
-    idle.write_all(&[HEAD.as_bytes(), b"\r\nhost: a\r\ncontent-length: 1\r\n\r\na"].concat())
+    idle.write_all(&[REQUEST_HEAD.as_bytes(), b"\r\nhost: a\r\ncontent-length: 1\r\n\r\na"].concat())
         .await
         .expect("open");
-    let mut answer = Vec::new();
-    while !answer.ends_with(b"\r\n\r\na") {
-        assert_ne!(soon(idle.read_buf(&mut answer)).await.expect("an answer"), 0);
+    let mut response = Vec::new();
+    while !response.ends_with(b"\r\n\r\na") {
+        assert_ne!(soon(idle.read_buf(&mut response)).await.expect("a response"), 0);
     }
     server.stop.send(()).expect("it serves");
-    assert_eq!(rest(idle).await, b"", "who has asked nothing goes at once");
+    assert_eq!(read_to_end(idle).await, b"", "who has asked nothing goes at once");
     assert!(UnixStream::connect(&server.path).await.is_err(), "nobody is let in any more");
     assert!(!server.serving.is_finished(), "a call is under way");
-    server.held.go_on.notify_one();
-    let answer = Answer::read(&rest(busy).await);
-    assert!(answer.fields.contains("connection: close\n"), "{answer:?}");
-    assert_eq!(answer.status_and_body(), (200, b"wait".to_vec()));
+    server.waiting.proceed.notify_one();
+    let response = HttpResponse::read(&read_to_end(busy).await);
+    assert!(response.fields.contains("connection: close\n"), "{response:?}");
+    assert_eq!(response.status_and_body(), (200, b"wait".to_vec()));
     soon(server.serving).await.expect("no panic").expect("a clean end");
 }
 
 #[tokio::test]
-async fn a_call_by_http1_that_does_not_end_is_cut_after_the_grace() {
+async fn http1_call_is_closed_after_grace() {
     let server = Running::start(Duration::from_millis(10)).await;
     let busy = server.hold().await;
     server.stop.send(()).expect("it serves");
-    soon(server.held.dropped.notified()).await;
-    assert_eq!(rest(busy).await, b"", "no answer");
+    soon(server.waiting.dropped.notified()).await;
+    assert_eq!(read_to_end(busy).await, b"", "no response");
     soon(server.serving).await.expect("no panic").expect("a clean end");
 }

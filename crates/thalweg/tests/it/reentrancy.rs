@@ -11,7 +11,7 @@ use thalweg::bytes::Bytes;
 use thalweg::{CallOptions, Channel, Code, DecodeError, Message, Raw, Request, Status, inventory};
 
 /// Runs a test on its own thread, and fails if it deadlocks.
-fn unless_stuck<F: Future<Output = ()>>(test: impl FnOnce() -> F + Send + 'static) {
+fn with_deadlock_timeout<F: Future<Output = ()>>(test: impl FnOnce() -> F + Send + 'static) {
     let (is_over, over) = mpsc::channel();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let thread = std::thread::spawn(move || {
@@ -25,7 +25,7 @@ fn unless_stuck<F: Future<Output = ()>>(test: impl FnOnce() -> F + Send + 'stati
 }
 
 /// Takes the locks of all connections of the process and of the lists that hold them.
-fn look_at_everything() {
+fn read_all_snapshots() {
     let lanes = inventory::channels().into_iter().flat_map(|channel| channel.lanes);
     let of_channels = lanes.flat_map(|lane| lane.sockets);
     let of_servers = inventory::servers().into_iter().flat_map(|server| server.sockets);
@@ -36,13 +36,13 @@ fn look_at_everything() {
 
 /// Side effect of a message's code: starts a call on the same channel and cancels it.
 #[derive(Clone)]
-struct Meddler {
+struct ChannelUser {
     channel: Channel,
     times: Arc<AtomicUsize>,
 }
 
-impl Meddler {
-    fn meddle(&self) {
+impl ChannelUser {
+    fn use_channel(&self) {
         let channel = self.channel.clone();
         let mut call = Box::pin(async move { echo(&channel, raw("on the side")).await.is_ok() });
         poll_once(call.as_mut());
@@ -51,64 +51,64 @@ impl Meddler {
 }
 
 /// A buffer that meddles when it is dropped.
-struct Owner {
+struct BufferOwner {
     bytes: Vec<u8>,
-    meddler: Meddler,
+    user: ChannelUser,
 }
 
-impl AsRef<[u8]> for Owner {
+impl AsRef<[u8]> for BufferOwner {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
 }
 
-impl Drop for Owner {
+impl Drop for BufferOwner {
     fn drop(&mut self) {
-        self.meddler.meddle();
+        self.user.use_channel();
     }
 }
 
-fn message(len: usize, meddler: &Meddler) -> Raw {
-    Raw(Bytes::from_owner(Owner { bytes: vec![7; len], meddler: meddler.clone() }))
+fn message(len: usize, user: &ChannelUser) -> Raw {
+    Raw(Bytes::from_owner(BufferOwner { bytes: vec![7; len], user: user.clone() }))
 }
 
 #[test]
-fn a_buffer_may_call_the_channel_when_it_is_dropped() {
-    unless_stuck(buffers_that_call);
+fn buffer_drop_may_call_channel() {
+    with_deadlock_timeout(call_from_buffer_drop);
 }
 
-async fn buffers_that_call() {
+async fn call_from_buffer_drop() {
     let target = serve(Echo::default()).await;
     let channel = connect(&target).await;
-    let meddler = Meddler { channel: channel.clone(), times: Arc::default() };
+    let user = ChannelUser { channel: channel.clone(), times: Arc::default() };
     // Copied, chained, and larger than the windows.
     for len in [1, 5_000, 100_000, 3 << 20] {
-        soon(echo(&channel, message(len, &meddler))).await.expect("an echo");
+        soon(echo(&channel, message(len, &user))).await.expect("an echo");
     }
-    let done = Arc::clone(&meddler.times);
+    let done = Arc::clone(&user.times);
     until(|| done.load(Ordering::SeqCst) == 4).await;
     // A call that is cancelled while most of its message is queued.
     let options = CallOptions::default();
-    let big = message(3 << 20, &meddler);
+    let big = message(3 << 20, &user);
     let mut call = Box::pin(channel.unary::<_, Raw>(&ECHO, Request::new(big), &options));
     assert!(poll_once(call.as_mut()).is_none());
     drop(call);
-    let done = Arc::clone(&meddler.times);
+    let done = Arc::clone(&user.times);
     until(|| done.load(Ordering::SeqCst) == 5).await;
     soon(echo(&channel, raw("still here"))).await.expect("an echo");
 }
 
 /// A message that meddles when it is encoded.
-struct Nosy(Meddler);
+struct CallingMessage(ChannelUser);
 
-impl Message for Nosy {
+impl Message for CallingMessage {
     fn encoded_len(&self) -> usize {
-        self.0.meddle();
+        self.0.use_channel();
         1
     }
 
     fn encode(&self, out: &mut Vec<u8>) {
-        self.0.meddle();
+        self.0.use_channel();
         out.push(7);
     }
 
@@ -118,62 +118,62 @@ impl Message for Nosy {
 }
 
 #[test]
-fn a_message_may_call_the_channel_when_it_is_encoded() {
-    unless_stuck(messages_that_call);
+fn message_encoding_may_call_channel() {
+    with_deadlock_timeout(call_from_encoding);
 }
 
-async fn messages_that_call() {
+async fn call_from_encoding() {
     let target = serve(Echo::default()).await;
     let channel = connect(&target).await;
-    let meddler = Meddler { channel: channel.clone(), times: Arc::default() };
-    let request = Request::new(Nosy(meddler.clone()));
+    let user = ChannelUser { channel: channel.clone(), times: Arc::default() };
+    let request = Request::new(CallingMessage(user.clone()));
     let options = CallOptions::default();
-    let reply = soon(channel.unary::<_, Raw>(&ECHO, request, &options)).await.expect("an echo");
-    assert_eq!(&reply.get_ref().0[..], [7]);
-    assert!(meddler.times.load(Ordering::SeqCst) >= 2);
+    let response = soon(channel.unary::<_, Raw>(&ECHO, request, &options)).await.expect("an echo");
+    assert_eq!(&response.get_ref().0[..], [7]);
+    assert!(user.times.load(Ordering::SeqCst) >= 2);
 }
 
 /// A waker that takes all locks and meddles when it is woken or dropped.
-struct Busybody(Meddler);
+struct CallingWaker(ChannelUser);
 
-impl Busybody {
+impl CallingWaker {
     fn act(&self) {
-        look_at_everything();
-        self.0.meddle();
+        read_all_snapshots();
+        self.0.use_channel();
     }
 }
 
-impl Wake for Busybody {
+impl Wake for CallingWaker {
     fn wake(self: Arc<Self>) {
         self.act();
     }
 }
 
-impl Drop for Busybody {
+impl Drop for CallingWaker {
     fn drop(&mut self) {
         self.act();
     }
 }
 
 /// Polls a pending future with a unique waker.
-fn poll_in_vain<F: Future>(future: Pin<&mut F>, meddler: &Meddler) {
-    let waker = Waker::from(Arc::new(Busybody(meddler.clone())));
+fn poll_pending<F: Future>(future: Pin<&mut F>, user: &ChannelUser) {
+    let waker = Waker::from(Arc::new(CallingWaker(user.clone())));
     assert!(future.poll(&mut Context::from_waker(&waker)).is_pending());
 }
 
 #[test]
-fn a_waker_may_look_at_its_connection_when_another_takes_its_place() {
-    unless_stuck(async || {
+fn replaced_waker_may_use_connection() {
+    with_deadlock_timeout(async || {
         let target = serve(Echo::default()).await;
         let channel = connect(&target).await;
-        let meddler = Meddler { channel: channel.clone(), times: Arc::default() };
-        let check = |times| assert_eq!(meddler.times.load(Ordering::SeqCst), times);
+        let user = ChannelUser { channel: channel.clone(), times: Arc::default() };
+        let check = |times| assert_eq!(user.times.load(Ordering::SeqCst), times);
 
         // The caller of a unary call: its waker is replaced, then the call is cancelled.
         let mut call = Box::pin(echo(&channel, raw("sleep")));
-        poll_in_vain(call.as_mut(), &meddler);
+        poll_pending(call.as_mut(), &user);
         check(0);
-        poll_in_vain(call.as_mut(), &meddler);
+        poll_pending(call.as_mut(), &user);
         check(1);
         drop(call);
         check(2);
@@ -181,45 +181,45 @@ fn a_waker_may_look_at_its_connection_when_another_takes_its_place() {
         // The reader and the sender of a stream, and the waiter for its headers.
         let (messages, queue) = tokio::sync::mpsc::unbounded_channel();
         let mut opening = Box::pin(chat(&channel, Receiver(queue)));
-        poll_in_vain(opening.as_mut(), &meddler);
-        poll_in_vain(opening.as_mut(), &meddler);
-        let mut replies = soon(opening).await.expect("a stream");
-        let before = meddler.times.load(Ordering::SeqCst);
-        let mut reply = Box::pin(replies.message());
-        poll_in_vain(reply.as_mut(), &meddler);
-        poll_in_vain(reply.as_mut(), &meddler);
+        poll_pending(opening.as_mut(), &user);
+        poll_pending(opening.as_mut(), &user);
+        let mut responses = soon(opening).await.expect("a stream");
+        let before = user.times.load(Ordering::SeqCst);
+        let mut response = Box::pin(responses.message());
+        poll_pending(response.as_mut(), &user);
+        poll_pending(response.as_mut(), &user);
         check(before + 1);
         messages.send(raw("at last")).expect("a stream");
-        assert_eq!(soon(reply).await.expect("a message"), Some(raw("at last")));
+        assert_eq!(soon(response).await.expect("a message"), Some(raw("at last")));
         check(before + 2);
-        drop(replies);
+        drop(responses);
     });
 }
 
 #[test]
-fn a_waker_may_look_at_its_channel_when_it_waits_for_a_stream() {
-    unless_stuck(async || {
+fn waker_of_queued_call_may_use_channel() {
+    with_deadlock_timeout(async || {
         let target = thalweg::Server::builder().add_service(Echo::default()).max_concurrent_streams(1);
         let target = crate::support::start(target).await;
         let lanes = thalweg::channel::Lanes::fixed(1);
         let channel = Channel::builder(&target).lanes(lanes).connect().await.expect("a server");
         let mut first = Box::pin(echo(&channel, raw("sleep")));
         assert!(poll_once(first.as_mut()).is_none());
-        let meddler = Meddler { channel: channel.clone(), times: Arc::default() };
+        let user = ChannelUser { channel: channel.clone(), times: Arc::default() };
         let mut second = Box::pin(echo(&channel, raw("in turn")));
         for _ in 0..3 {
-            poll_in_vain(second.as_mut(), &meddler);
+            poll_pending(second.as_mut(), &user);
         }
-        assert_eq!(meddler.times.load(Ordering::SeqCst), 2);
+        assert_eq!(user.times.load(Ordering::SeqCst), 2);
         drop(first);
         assert_eq!(soon(second).await.expect("an echo"), raw("in turn"));
     });
 }
 
 /// Starts a call when it is dropped, and reports its outcome.
-struct LastCall(Channel, mpsc::Sender<Option<Status>>);
+struct CallOnDrop(Channel, mpsc::Sender<Option<Status>>);
 
-impl Drop for LastCall {
+impl Drop for CallOnDrop {
     fn drop(&mut self) {
         let channel = self.0.clone();
         let mut call = Box::pin(async move { echo(&channel, raw("the last")).await });
@@ -229,14 +229,14 @@ impl Drop for LastCall {
 }
 
 #[test]
-fn a_call_while_its_runtime_shuts_down() {
-    let (tell, told) = mpsc::channel();
+fn call_during_runtime_shutdown_ends() {
+    let (result_sender, measured) = mpsc::channel();
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         runtime.block_on(async {
             let target = serve(Echo::default()).await;
             let channel = Channel::builder(&target).connect_lazy().expect("a good target");
-            let last = LastCall(channel, tell);
+            let last = CallOnDrop(channel, result_sender);
             tokio::spawn(async move {
                 std::future::pending::<()>().await;
                 drop(last);
@@ -244,11 +244,11 @@ fn a_call_while_its_runtime_shuts_down() {
             tokio::task::yield_now().await;
         });
     });
-    let status = told.recv_timeout(Duration::from_secs(60)).expect("a call that ends");
+    let status = measured.recv_timeout(Duration::from_secs(60)).expect("a call that ends");
     let status = status.expect("no runtime to connect on");
     assert_eq!(status.code(), Code::Unavailable);
     let message = status.message();
-    assert!(message.starts_with("can't connect: the runtime of the call shuts down"), "{message}");
+    assert!(message.starts_with("failed to connect: the runtime of the call is shutting down"), "{message}");
 }
 
 #[cfg(feature = "opentelemetry")]
@@ -260,16 +260,16 @@ mod instruments {
 
     /// Instruments that take all locks at every measurement.
     #[derive(Clone, Default)]
-    struct Curious(Arc<AtomicUsize>);
+    struct CallingInstrument(Arc<AtomicUsize>);
 
-    impl<T> otel::SyncInstrument<T> for Curious {
+    impl<T> otel::SyncInstrument<T> for CallingInstrument {
         fn measure(&self, _: T, _: &[opentelemetry::KeyValue]) {
-            look_at_everything();
+            read_all_snapshots();
             self.0.fetch_add(1, Ordering::SeqCst);
         }
     }
 
-    impl otel::InstrumentProvider for Curious {
+    impl otel::InstrumentProvider for CallingInstrument {
         fn u64_counter(&self, _: otel::InstrumentBuilder<'_, otel::Counter<u64>>) -> otel::Counter<u64> {
             otel::Counter::new(Arc::new(self.clone()))
         }
@@ -290,42 +290,42 @@ mod instruments {
         }
     }
 
-    impl otel::MeterProvider for Curious {
+    impl otel::MeterProvider for CallingInstrument {
         fn meter_with_scope(&self, _: opentelemetry::InstrumentationScope) -> otel::Meter {
             otel::Meter::new(Arc::new(self.clone()))
         }
     }
 
     #[test]
-    fn an_instrument_may_look_at_the_connection_that_it_is_told_of() {
-        unless_stuck(async || {
-            let (at_server, at_client) = (Curious::default(), Curious::default());
+    fn metric_instrument_may_use_connection() {
+        with_deadlock_timeout(async || {
+            let (at_server, at_client) = (CallingInstrument::default(), CallingInstrument::default());
             let server = Server::builder().add_service(Echo::default()).metrics(Metrics::new(&at_server));
             let target = crate::support::start(server).await;
             let channel = Channel::builder(&target).lanes(Lanes::fixed(1)).metrics(Metrics::new(&at_client));
             let channel = channel.connect().await.expect("a server");
-            let told = |who: &Curious| who.0.load(Ordering::SeqCst);
+            let measured = |name: &CallingInstrument| name.0.load(Ordering::SeqCst);
             // Started, duration, and the bytes in each direction.
-            let mut told_of_calls = 0;
+            let mut count_after_calls = 0;
             for order in ["echo", "yield", "fail", "panic"] {
                 let _ = soon(echo(&channel, raw(order))).await;
-                told_of_calls += 4;
-                until(|| told(&at_server) == told_of_calls).await;
+                count_after_calls += 4;
+                until(|| measured(&at_server) == count_after_calls).await;
             }
             let (messages, queue) = tokio::sync::mpsc::unbounded_channel();
-            let mut replies = soon(chat(&channel, Receiver(queue))).await.expect("a stream");
+            let mut responses = soon(chat(&channel, Receiver(queue))).await.expect("a stream");
             messages.send(raw("one")).expect("a stream");
-            assert_eq!(soon(replies.message()).await.expect("a message"), Some(raw("one")));
+            assert_eq!(soon(responses.message()).await.expect("a message"), Some(raw("one")));
             // A cancelled call, and an unknown method.
-            drop(replies);
-            told_of_calls += 4;
-            until(|| told(&at_server) == told_of_calls).await;
+            drop(responses);
+            count_after_calls += 4;
+            until(|| measured(&at_server) == count_after_calls).await;
             let nowhere = thalweg::Method::new("/test.Echo/Nowhere");
             let request = Request::new(raw("?"));
             let _ = soon(channel.unary::<_, Raw>(&nowhere, request, &CallOptions::default())).await;
-            told_of_calls += 4;
-            until(|| told(&at_server) == told_of_calls).await;
-            assert!(told(&at_client) > told_of_calls);
+            count_after_calls += 4;
+            until(|| measured(&at_server) == count_after_calls).await;
+            assert!(measured(&at_client) > count_after_calls);
             drop(channel);
         });
     }

@@ -13,7 +13,7 @@ fn seconds(seconds: u64) -> Duration {
 
 /// Calls continue: each finds a connection that accepts it.
 #[tokio::test]
-async fn calls_outlive_their_connections() {
+async fn calls_outlive_max_connection_age() {
     let server = Server::builder().add_service(Echo::default()).max_connection_age(seconds(1));
     let target = start(server).await;
     let options = LinkOptions::new("127.0.0.1:0".parse().expect("an address"), target.parse().expect("one"));
@@ -21,7 +21,7 @@ async fn calls_outlive_their_connections() {
     let channel = connect(&link.address().to_string()).await;
     let began = Instant::now();
     while began.elapsed() < Duration::from_millis(3500) {
-        soon(echo(&channel, raw("x"))).await.expect("an answer");
+        soon(echo(&channel, raw("x"))).await.expect("a response");
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     let accepted = link.stats().connections.accepted;
@@ -30,7 +30,7 @@ async fn calls_outlive_their_connections() {
 
 /// A silently cut link on real sockets: both ends notice within their keepalive time.
 #[tokio::test]
-async fn a_link_that_is_cut_in_silence() {
+async fn silent_cut_is_found_by_keepalive() {
     let echo = Echo::default();
     let cancelled = std::sync::Arc::clone(&echo.cancelled);
     let keepalive = Keepalive::every(seconds(1)).timeout(seconds(1));
@@ -40,7 +40,7 @@ async fn a_link_that_is_cut_in_silence() {
     let keepalive = Keepalive::every(seconds(10)).timeout(seconds(1));
     let channel = Channel::builder(link.address().to_string()).keepalive(keepalive);
     let channel = channel.connect().await.expect("connected");
-    soon(self::echo(&channel, raw("x"))).await.expect("an answer");
+    soon(self::echo(&channel, raw("x"))).await.expect("a response");
     let call = spawn_echo(&channel, "sleep");
     until(|| channel.lanes()[0].in_flight == 1).await;
     tokio::time::sleep(Duration::from_millis(100)).await;

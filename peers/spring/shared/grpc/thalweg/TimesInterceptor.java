@@ -9,13 +9,13 @@ import io.grpc.ServerCallHandler;
 import io.grpc.ServerInterceptor;
 
 /** Records the times of gRPC calls that ask for them; other calls pass through. */
-final class TimesOfCalls implements ServerInterceptor {
+final class TimesInterceptor implements ServerInterceptor {
   private static final Metadata.Key<String> KEY = Metadata.Key.of(Times.HEADER, Metadata.ASCII_STRING_MARSHALLER);
-  private static final Context.Key<Times> ASKED = Context.key(Times.HEADER);
+  private static final Context.Key<Times> CURRENT = Context.key(Times.HEADER);
 
   /** Returns the times of this thread's current call, or null if the call does not ask for them. */
-  static Times asked() {
-    return ASKED.get();
+  static Times current() {
+    return CURRENT.get();
   }
 
   @Override
@@ -30,6 +30,6 @@ final class TimesOfCalls implements ServerInterceptor {
         super.sendHeaders(sent);
       }
     };
-    return Contexts.interceptCall(Context.current().withValue(ASKED, times), timed, headers, next);
+    return Contexts.interceptCall(Context.current().withValue(CURRENT, times), timed, headers, next);
   }
 }
