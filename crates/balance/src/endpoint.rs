@@ -1,8 +1,11 @@
 //! Servers as a resolver lists them, and the states of their connections.
 
+use std::any::Any;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Address of a server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -13,6 +16,8 @@ pub enum Address {
     Unix(PathBuf),
     /// Name of a UNIX domain socket in Linux's abstract namespace, without the leading NUL.
     UnixAbstract(String),
+    /// `host:port`, resolved by each attempt to connect.
+    Name(String),
 }
 
 /// One server, with all its addresses (gRFC A61).
@@ -27,7 +32,12 @@ pub struct Endpoint {
     pub hash_key: Option<String>,
     /// Location of the endpoint, for policies of the application.
     pub locality: Locality,
+    attribute: Attribute,
 }
+
+/// A value of the application; equal if it is the same object.
+#[derive(Clone, Default)]
+struct Attribute(Option<Arc<dyn Any + Send + Sync>>);
 
 /// Location of an endpoint; empty strings by default.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -71,7 +81,13 @@ impl Endpoint {
     /// Panics if `addresses` is empty.
     pub fn with_addresses(addresses: Vec<Address>) -> Self {
         assert!(!addresses.is_empty(), "an endpoint has at least one address");
-        Self { addresses, weight: 1, hash_key: None, locality: Locality::default() }
+        Self {
+            addresses,
+            weight: 1,
+            hash_key: None,
+            locality: Locality::default(),
+            attribute: Attribute::default(),
+        }
     }
 
     /// Sets the weight; 0 counts as 1.
@@ -92,9 +108,52 @@ impl Endpoint {
         self
     }
 
+    /// Attaches a value, for resolvers and policies of the application; one per endpoint.
+    pub fn attribute<T: Any + Send + Sync>(mut self, value: T) -> Self {
+        self.attribute = Attribute(Some(Arc::new(value)));
+        self
+    }
+
+    /// Returns the attached value, if it has this type.
+    pub fn get<T: Any>(&self) -> Option<&T> {
+        self.attribute.0.as_ref()?.downcast_ref()
+    }
+
+    /// Returns whether the two are one server: they have the same addresses and the same attached value. Connections
+    /// are kept then, even if a weight has changed.
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.addresses == other.addresses && self.attribute == other.attribute
+    }
+
     /// Returns the first address, which names the endpoint in messages.
     pub fn name(&self) -> &Address {
         &self.addresses[0]
+    }
+}
+
+impl Attribute {
+    fn address(&self) -> Option<*const ()> {
+        self.0.as_ref().map(|value| Arc::as_ptr(value).cast())
+    }
+}
+
+impl PartialEq for Attribute {
+    fn eq(&self, other: &Self) -> bool {
+        self.address() == other.address()
+    }
+}
+
+impl Eq for Attribute {}
+
+impl Hash for Attribute {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.address().hash(state);
+    }
+}
+
+impl fmt::Debug for Attribute {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "set" } else { "none" })
     }
 }
 
@@ -136,6 +195,7 @@ impl fmt::Display for Address {
             Self::Tcp(address) => address.fmt(f),
             Self::Unix(path) => write!(f, "unix:{}", path.display()),
             Self::UnixAbstract(name) => write!(f, "unix-abstract:{name}"),
+            Self::Name(name) => f.write_str(name),
         }
     }
 }

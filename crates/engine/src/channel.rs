@@ -13,10 +13,10 @@ use thalweg_http2::FixedFields;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Instant;
 
-use crate::connection::{self, Connection, Keepalive};
+use crate::connection::{self, Connection, Keepalive, StreamWaitQueue};
 use crate::destination::{ConnectError, Destination, DestinationSettings};
 use crate::endpoints::{BalancedConfig, Endpoints};
-use crate::executor::ExecutorOptions;
+use crate::executor::{Executor, ExecutorOptions};
 use crate::grpc::compression::EncodingSet;
 use crate::grpc::request;
 use crate::lanes::{
@@ -31,6 +31,7 @@ use crate::random::{random_seed, random_unit};
 use crate::request_headers::{Origin, RawRequestHeaders, RawRequestHeadersCache, RequestHeadersCache};
 use crate::resolver::{AddressSource, Resolver};
 use crate::server_address::ServerAddress;
+use crate::snapshot::Counts;
 #[cfg(feature = "tls")]
 use crate::tls::ClientTlsConfig;
 
@@ -57,6 +58,15 @@ struct Shared {
     service_config: ServiceConfig,
     throttle: Throttle,
     replay: Arc<ReplayBudget>,
+}
+
+/// The parts of a channel that its endpoints share.
+pub(crate) struct ChannelParts {
+    pub(crate) measure: ChannelMeasure,
+    /// Calls that wait for a free stream.
+    pub(crate) queue: Arc<StreamWaitQueue>,
+    /// Calls of endpoints that are gone.
+    pub(crate) calls: Arc<Mutex<Counts>>,
 }
 
 /// Settings of a [`Channel`], each documented here: the builders of API layers link to its field.
@@ -295,6 +305,42 @@ impl ChannelConfig {
         }
     }
 
+    pub(crate) fn executor(&self) -> Result<Option<Arc<Executor>>, ConnectError> {
+        let options = ExecutorOptions { threads: self.threads, cpus: self.cpus.clone() };
+        Ok(options.start("thalweg-channel")?.map(Arc::new))
+    }
+
+    /// Creates the connector to `addresses` of `destination`.
+    pub(crate) fn connector(
+        &self,
+        destination: &Destination,
+        addresses: Addresses,
+        executor: Option<Arc<Executor>>,
+        channel: ChannelParts,
+    ) -> Connector {
+        Connector {
+            transport: self.transport(),
+            connection: ConnectionOptions {
+                target: addresses.target.to_string().into(),
+                http2: Arc::new(connection::fit(self.http2.clone())),
+                busy_poll: self.busy_poll,
+                executor,
+                queue: channel.queue,
+                maintenance: Arc::new(Maintenance::new(self.keepalive, self.idle_timeout)),
+                watcher: self.watcher.clone(),
+                origin: None,
+                #[cfg(feature = "tls")]
+                tls: destination.tls.clone(),
+            },
+            addresses,
+            backoff: self.backoff.clone(),
+            jitter: self.jitter,
+            measure: channel.measure,
+            calls: Mutex::default(),
+            channel_calls: channel.calls,
+        }
+    }
+
     pub(crate) fn transport(&self) -> Transport {
         self.connector.clone().unwrap_or_else(|| Transport::Sockets(self.tcp.clone()))
     }
@@ -321,21 +367,15 @@ impl Channel {
     ///
     /// [gRPC target URI]: https://github.com/grpc/grpc/blob/master/doc/naming.md
     pub fn new(target: &str, config: ChannelConfig) -> Result<Self, ConnectError> {
-        let Destination {
-            target,
-            scheme,
-            authority,
-            user_agent,
-            #[cfg(feature = "tls")]
-            tls,
-        } = Destination::new(target, config.destination_settings())?;
+        let destination = Destination::new(target, config.destination_settings())?;
+        let target = &destination.target;
         let measure = ChannelMeasure::new(&config.measure, || target.canonical());
-        let resolver = config.resolver(&target);
-        let (transport, addresses) = (config.transport(), config.addresses(target, &resolver));
+        let resolver = config.resolver(target);
+        let addresses = config.addresses(target.clone(), &resolver);
         let service_config = config.service_config.as_ref();
         let service_config = service_config.map(|source| source.read(&config.policies)).transpose()?;
         let service_config = service_config.unwrap_or_default();
-        let policy = match service_config.load_balancing.clone().unwrap_or(config.load_balancing) {
+        let policy = match service_config.load_balancing.clone().unwrap_or(config.load_balancing.clone()) {
             PolicyConfig::PickFirst(_) => None,
             policy => Some(BalancedConfig {
                 policy: policy.build(random_seed()),
@@ -344,31 +384,13 @@ impl Channel {
                 interval_min: config.resolution_interval_min,
             }),
         };
-        let mut lanes = config.lanes;
+        let mut lanes = config.lanes.clone();
         lanes.limit(service_config.max_connections_per_subchannel);
-        let executor = ExecutorOptions { threads: config.threads, cpus: config.cpus };
-        let server = Arc::new(addresses.target.server());
-        let name: Arc<str> = addresses.target.to_string().into();
-        let connector = Connector {
-            addresses,
-            transport,
-            connection: ConnectionOptions {
-                target: Arc::clone(&name),
-                http2: Arc::new(connection::fit(config.http2)),
-                busy_poll: config.busy_poll,
-                executor: executor.start("thalweg-channel")?.map(Arc::new),
-                queue: Arc::default(),
-                maintenance: Arc::new(Maintenance::new(config.keepalive, config.idle_timeout)),
-                watcher: config.watcher,
-                #[cfg(feature = "tls")]
-                tls,
-            },
-            backoff: config.backoff,
-            jitter: config.jitter,
-            measure: measure.clone(),
-            calls: Mutex::default(),
-            channel_calls: Arc::default(),
-        };
+        let server = Arc::new(destination.target.server());
+        let name: Arc<str> = destination.target.to_string().into();
+        let parts = ChannelParts { measure: measure.clone(), queue: Arc::default(), calls: Arc::default() };
+        let connector = config.connector(&destination, addresses, config.executor()?, parts);
+        let Destination { scheme, authority, user_agent, .. } = destination;
         let endpoints = Endpoints::new(lanes, connector, policy);
         let shared = Shared {
             endpoints,

@@ -141,12 +141,38 @@ impl AddressSource {
 
     pub(crate) async fn addresses(&self) -> Result<Vec<Address>, ResolveError> {
         match self {
-            Self::Endpoint(endpoint) => Ok(endpoint.addresses.clone()),
+            Self::Endpoint(endpoint) => look_up(&endpoint.addresses).await,
             Self::Resolver { resolver, pick_first, seed } => {
                 let resolution = resolver.resolve().await?;
                 let selected = PolicyConfig::PickFirst(*pick_first).build(*seed).select(resolution.endpoints);
-                Ok(selected.into_iter().flat_map(|endpoint| endpoint.addresses).collect())
+                let addresses: Vec<_> =
+                    selected.into_iter().flat_map(|endpoint| endpoint.addresses).collect();
+                look_up(&addresses).await
             }
         }
     }
+}
+
+/// Replaces names by their addresses.
+async fn look_up(addresses: &[Address]) -> Result<Vec<Address>, ResolveError> {
+    let mut found = Vec::with_capacity(addresses.len());
+    for address in addresses {
+        match address {
+            Address::Name(name) => found.extend(look_up_name(name).await?),
+            address => found.push(address.clone()),
+        }
+    }
+    Ok(found)
+}
+
+/// Looks up the addresses of `host:port` with the system's resolver.
+pub(crate) async fn look_up_name(name: &str) -> Result<Vec<Address>, ResolveError> {
+    let hint = "check the name and its DNS records";
+    let found = tokio::net::lookup_host(name).await;
+    let found: Vec<_> =
+        found.map_err(|error| ResolveError::new(format!("{error} ({hint})")))?.map(Address::Tcp).collect();
+    if found.is_empty() {
+        return Err(ResolveError::new(format!("the name has no address ({hint})")));
+    }
+    Ok(found)
 }

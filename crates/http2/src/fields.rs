@@ -208,7 +208,7 @@ impl FixedFields {
     }
 
     /// Returns the identity: unique in this process, in sequence from 1.
-    pub(crate) fn id(&self) -> u64 {
+    pub fn id(&self) -> u64 {
         self.id
     }
 }

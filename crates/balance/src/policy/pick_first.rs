@@ -118,7 +118,7 @@ impl Family {
         match address {
             Address::Tcp(address) if address.ip().to_canonical().is_ipv4() => Self::V4,
             Address::Tcp(_) => Self::V6,
-            Address::Unix(_) | Address::UnixAbstract(_) => Self::Unix,
+            Address::Unix(_) | Address::UnixAbstract(_) | Address::Name(_) => Self::Unix,
         }
     }
 }

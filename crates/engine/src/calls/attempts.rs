@@ -89,8 +89,9 @@ impl<'a> Attempts<'a> {
         connection: &Arc<Connection>,
         slot: impl Fn(StreamId) -> Slot,
     ) -> Result<SlotKey, NotOpened> {
+        let mut adapted = None;
+        let headers = self.retries.fields().block(connection, &mut adapted);
         let mut state = connection.lock();
-        let headers = self.retries.fields().block();
         let open = |http2: &mut http2::Connection, key: SlotKey| http2.open(key.into(), headers, false);
         let key = open_stream(&mut state, &self.ticket, slot, open)?;
         state.notify_driver();

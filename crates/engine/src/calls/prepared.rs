@@ -49,8 +49,18 @@ pub(super) struct RequestFields {
 const PREVIOUS_ATTEMPTS: &[u8] = b"grpc-previous-rpc-attempts";
 
 impl RequestFields {
-    pub(super) fn block(&self) -> Block<'_> {
-        Block { fixed: Some(&self.fixed), extra: &self.extra }
+    /// Returns the headers for a connection. `adapted` stores those of an endpoint with names of its own.
+    #[inline]
+    pub(super) fn block<'a>(
+        &'a self,
+        connection: &Connection,
+        adapted: &'a mut Option<Arc<FixedFields>>,
+    ) -> Block<'a> {
+        let fixed = match connection.origin() {
+            None => &self.fixed,
+            Some(origin) => adapted.insert(origin.adapt(&self.fixed)),
+        };
+        Block { fixed: Some(fixed), extra: &self.extra }
     }
 }
 

@@ -266,6 +266,8 @@ impl<Req: Encode, R: AwaitedResponse> UnaryAttempt<'_, '_, Req, R> {
         };
         let (len, mut message, encode_buffer) = (message.message_len(), Some(message), &*encode_buffer);
         let mut waker = Some(cx.waker().clone());
+        let mut adapted = None;
+        let headers = self.fields.block(self.connection, &mut adapted);
         let mut state = self.connection.lock();
         let slot = |stream| {
             let mut slot = Slot::of_client(stream, self.response.inbox(take_inbox()), R::WAKES_ON);
@@ -273,7 +275,6 @@ impl<Req: Encode, R: AwaitedResponse> UnaryAttempt<'_, '_, Req, R> {
             slot.receiver = waker.take();
             slot
         };
-        let headers = self.fields.block();
         let opened = open_stream(&mut state, self.ticket, slot, |http2, key| {
             send_request(http2, key.into(), headers, &mut message, encode_buffer)
         });

@@ -11,6 +11,7 @@ use super::decompression::Decompression;
 use super::slot::{End, Slot, SlotKey};
 use super::state::State;
 use super::stream_wait_queue::StreamAdmission;
+use crate::endpoint_settings::EndpointOrigin;
 use crate::measure::ConnectionMeasure;
 use crate::memory_budget::MemoryBudget;
 use crate::registry;
@@ -30,6 +31,8 @@ pub(crate) struct Connection {
     stream_admission: Option<Arc<StreamAdmission>>,
     /// Client: the channel's target, as written by its user.
     target: OnceLock<Arc<str>>,
+    /// Client: the names in requests, if the endpoint has its own.
+    origin: OnceLock<Arc<EndpointOrigin>>,
     /// The network's round-trip time, if known.
     round_trip: OnceLock<Duration>,
     /// Client: measurement of the connection.
@@ -74,6 +77,7 @@ impl Connection {
             contended: AtomicU64::new(0),
             stream_admission,
             target: OnceLock::new(),
+            origin: OnceLock::new(),
             round_trip: OnceLock::new(),
             measure: ConnectionMeasure::default(),
             peer,
@@ -146,9 +150,18 @@ impl Connection {
         self.target.get().map_or(&self.peer, |target| target)
     }
 
-    /// Sets the target; only the first call counts.
-    pub(crate) fn set_target(&self, target: Arc<str>) {
+    /// Client: returns the names in requests, if the endpoint has its own.
+    #[inline]
+    pub(crate) fn origin(&self) -> Option<&EndpointOrigin> {
+        self.origin.get().map(|origin| &**origin)
+    }
+
+    /// Sets the target and the endpoint's own names; only the first call counts.
+    pub(crate) fn set_destination(&self, target: Arc<str>, origin: Option<Arc<EndpointOrigin>>) {
         let _ = self.target.set(target);
+        if let Some(origin) = origin {
+            let _ = self.origin.set(origin);
+        }
     }
 
     /// Returns the progress of a client's call: unsent bytes of its message, and received bytes of its response.

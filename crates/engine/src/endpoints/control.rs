@@ -12,6 +12,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
 use super::balanced::{Balanced, BalancedConfig, View};
+use crate::endpoint_settings::EndpointSettings;
 use crate::lanes::{Connector, LaneSet, Lanes};
 use crate::random::random_unit;
 use crate::registry;
@@ -81,8 +82,11 @@ pub(super) struct EndpointFactory {
 
 impl EndpointFactory {
     fn create(&self, endpoint: &Endpoint, endpoints: usize) -> Arc<LaneSet> {
-        let connector = self.connector.to(AddressSource::Endpoint(endpoint.clone()));
-        LaneSet::new(&self.lanes.for_endpoint(endpoints), connector, Some(self.observer.clone() as _))
+        let (lanes, connector) = match endpoint.get::<EndpointSettings>() {
+            Some(own) => (own.lanes(), own.connector(self.connector.channel_parts())),
+            None => (&self.lanes, self.connector.to(AddressSource::Endpoint(endpoint.clone()))),
+        };
+        LaneSet::new(&lanes.for_endpoint(endpoints), connector, Some(self.observer.clone() as _))
     }
 }
 
@@ -177,10 +181,10 @@ impl Control {
         let selected = self.policy.select(resolution.endpoints);
         let mut former = std::mem::take(&mut self.entries);
         for endpoint in &selected {
-            if self.entries.iter().any(|entry| entry.endpoint.addresses == endpoint.addresses) {
+            if self.entries.iter().any(|entry| entry.endpoint.is_same(endpoint)) {
                 continue;
             }
-            let kept = former.iter().position(|entry| entry.endpoint.addresses == endpoint.addresses);
+            let kept = former.iter().position(|entry| entry.endpoint.is_same(endpoint));
             let entry = match kept {
                 Some(at) => Entry { endpoint: endpoint.clone(), ..former.swap_remove(at) },
                 None => Entry {

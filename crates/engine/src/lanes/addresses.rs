@@ -115,7 +115,7 @@ fn reachable(addresses: Vec<Address>, tcp: Option<&TcpOptions>) -> Result<Vec<Ad
     let Some(local) = tcp.and_then(|tcp| tcp.local_address) else { return Ok(addresses) };
     let is_reachable = |address: &Address| match address {
         Address::Tcp(address) => address.is_ipv4() == local.is_ipv4(),
-        Address::Unix(_) | Address::UnixAbstract(_) => true,
+        Address::Unix(_) | Address::UnixAbstract(_) | Address::Name(_) => true,
     };
     let reachable: Vec<_> = addresses.into_iter().filter(is_reachable).collect();
     if reachable.is_empty() { Err(local) } else { Ok(reachable) }

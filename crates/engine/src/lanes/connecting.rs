@@ -17,7 +17,9 @@ use super::connect_step::{ConnectStep, StepWatcher};
 use super::endpoint::ClientEndpoint;
 use super::maintenance::Maintenance;
 use super::observers::ConnectionObserver;
+use crate::channel::ChannelParts;
 use crate::connection::{Connection, Driver, StreamAdmission, StreamWaitQueue, poll_with_waker};
+use crate::endpoint_settings::EndpointOrigin;
 use crate::executor::Executor;
 use crate::grpc::compression::EncodingSet;
 use crate::measure::ChannelMeasure;
@@ -58,6 +60,8 @@ pub(crate) struct ConnectionOptions {
     pub(crate) queue: Arc<StreamWaitQueue>,
     pub(crate) maintenance: Arc<Maintenance>,
     pub(crate) watcher: StepWatcher,
+    /// The names in requests, if the endpoint has its own.
+    pub(crate) origin: Option<Arc<EndpointOrigin>>,
     /// TLS below HTTP/2, for any transport.
     #[cfg(feature = "tls")]
     pub(crate) tls: Option<ClientTls>,
@@ -146,6 +150,12 @@ impl Drop for Connector {
 }
 
 impl Connector {
+    /// Returns the parts of the channel that its endpoints share.
+    pub(crate) fn channel_parts(&self) -> ChannelParts {
+        let (measure, queue) = (self.measure.clone(), Arc::clone(&self.connection.queue));
+        ChannelParts { measure, queue, calls: Arc::clone(&self.channel_calls) }
+    }
+
     /// Returns a connector of the same channel to other addresses.
     pub(crate) fn to(&self, source: AddressSource) -> Self {
         Self {
@@ -258,10 +268,11 @@ async fn start_http2<IO>(
 where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let ConnectionOptions { target, http2, busy_poll, executor, queue, maintenance, watcher, .. } = options;
+    let ConnectionOptions { target, origin, http2, busy_poll, executor, queue, maintenance, watcher, .. } =
+        options;
     let http2 = thalweg_http2::Connection::client(http2, Instant::now().into_std());
     let connection = Connection::new(http2, peer, Some(Arc::new(StreamAdmission::new(queue))));
-    connection.set_target(target);
+    connection.set_destination(target, origin);
     if let Some(observer) = observer.upgrade() {
         observer.opened(&connection);
     }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use thalweg_balance::{Address, Endpoint};
 
-use crate::resolver::{Resolution, ResolveError, Resolver, Resolving};
+use crate::resolver::{Resolution, Resolver, Resolving, look_up_name};
 use crate::server_address::ServerAddress;
 
 /// A parsed gRPC target, in the syntax of gRPC's [naming document].
@@ -12,6 +12,7 @@ use crate::server_address::ServerAddress;
 /// | target | addresses |
 /// | --- | --- |
 /// | `host:port`, `dns:host:port`, `dns:///host:port` | resolved by the system for each connection |
+/// | `passthrough:///host:port` | one endpoint, resolved for each connection |
 /// | `ipv4:1.2.3.4:80,…`, `ipv6:[::1]:80,…` | these, in this order |
 /// | `unix:path`, `unix:///absolute/path` | a UNIX domain socket |
 /// | `unix-abstract:name` | a socket in Linux's abstract namespace |
@@ -96,7 +97,7 @@ impl Target {
             Addresses::Dns { host, port } if host.contains(':') => format!("[{host}]:{port}"),
             Addresses::Dns { host, port } => format!("{host}:{port}"),
             Addresses::Fixed(endpoints) => match endpoints.first() {
-                Some(Address::Tcp(address)) => address.to_string(),
+                Some(address @ (Address::Tcp(_) | Address::Name(_))) => address.to_string(),
                 // gRFCs and other implementations use this for UNIX sockets.
                 _ => "localhost".to_owned(),
             },
@@ -111,10 +112,22 @@ impl Target {
                 Some(Address::Tcp(address)) => (address.ip().to_string(), Some(address.port())),
                 Some(Address::Unix(path)) => (path.display().to_string(), None),
                 Some(Address::UnixAbstract(name)) => (name.clone(), None),
+                Some(Address::Name(name)) => match name.rsplit_once(':') {
+                    Some((host, port)) => (host.trim_matches(['[', ']']).to_owned(), port.parse().ok()),
+                    None => (name.clone(), None),
+                },
                 None => (self.text.clone(), None),
             },
         };
         ServerAddress { address, port }
+    }
+
+    /// Returns the addresses without resolving a name.
+    pub(crate) fn unresolved(&self) -> Vec<Address> {
+        match &self.addresses {
+            Addresses::Dns { .. } => vec![Address::Name(self.authority())],
+            Addresses::Fixed(addresses) => addresses.clone(),
+        }
     }
 
     /// Returns whether a name has to be resolved.
@@ -133,16 +146,9 @@ impl Resolver for Target {
                 Addresses::Fixed(addresses) => {
                     Ok(Resolution::new(addresses.iter().cloned().map(Endpoint::new)))
                 }
-                Addresses::Dns { host, port } => {
-                    let addresses = tokio::net::lookup_host((host.as_str(), *port)).await;
-                    let addresses = addresses.map_err(|error| {
-                        ResolveError::new(format!("{error} (check the name and its DNS records)"))
-                    })?;
-                    let resolution = Resolution::new(addresses);
-                    if resolution.endpoints.is_empty() {
-                        return Err(ResolveError::new("the name has no address"));
-                    }
-                    Ok(resolution)
+                Addresses::Dns { .. } => {
+                    let addresses = look_up_name(&self.authority()).await?;
+                    Ok(Resolution::new(addresses.into_iter().map(Endpoint::new)))
                 }
             }
         })
@@ -178,6 +184,12 @@ fn parse_addresses(text: &str) -> Result<Addresses, &'static str> {
     }
     if let Some(list) = text.strip_prefix("ipv6:") {
         return parse_fixed(list, std::net::SocketAddr::is_ipv6);
+    }
+    if let Some(name) = text.strip_prefix("passthrough:") {
+        let name = name.strip_prefix("///").unwrap_or(name);
+        let Addresses::Dns { host, port } = parse_name(name)? else { return Err("the host is missing") };
+        let host = if host.contains(':') { format!("[{host}]") } else { host };
+        return Ok(Addresses::Fixed(vec![Address::Name(format!("{host}:{port}"))]));
     }
     let web = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
     let name = match (web, text.strip_prefix("dns:")) {
@@ -285,6 +297,8 @@ mod tests {
         check("ipv4:1.2.3.4:5,1.2.3.4", Ok(("1.2.3.4:5", 2)));
         check("ipv6:[::1]:5", Ok(("[::1]:5", 1)));
         check("ipv6:[::1]", Ok(("[::1]:443", 1)));
+        check("passthrough:///host:1", Ok(("host:1", 1)));
+        check("passthrough:[::1]", Ok(("[::1]:443", 1)));
         check("unix:relative/path", Ok(("localhost", 1)));
         check("unix:///tmp/a", Ok(("localhost", 1)));
         check("unix-abstract:a", Ok(("localhost", 1)));

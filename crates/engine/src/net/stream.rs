@@ -87,6 +87,9 @@ impl Accepted {
                 Ok(Self::tcp(stream.into_std()?.into(), peer))
             }
             Address::Unix(path) => Self::unix(UnixStream::connect(path).await?.into_std()?.into()),
+            Address::Name(name) => {
+                Err(io::Error::new(io::ErrorKind::InvalidInput, format!("unresolved name {name}")))
+            }
             Address::UnixAbstract(name) => {
                 Self::unix(UnixStream::connect(abstract_path(name)).await?.into_std()?.into())
             }
