@@ -39,6 +39,8 @@ pub struct Config {
     /// How many streams the peer may have open at a time; 256 by default. Servers advertise it, and clients wait before
     /// they open more. Further streams are refused by the protocol.
     pub max_concurrent_streams: u32,
+    /// How many streams a client opens at a time if the peer permits more; unlimited by default.
+    pub max_opened_streams: u32,
     /// How much is framed ahead of the socket for each [`Connection::take_output`](crate::Connection::take_output); 512
     /// KiB by default.
     pub output_target: usize,
@@ -63,6 +65,7 @@ setters!(Config {
     header_table_size: u32,
     max_header_list_size: u32,
     max_concurrent_streams: u32,
+    max_opened_streams: u32,
     output_target: usize,
     send_queue_low_water: usize,
     settings_timeout: Duration,
@@ -94,6 +97,7 @@ impl Default for Config {
             header_table_size: 4096,
             max_header_list_size: 16 << 10,
             max_concurrent_streams: 256,
+            max_opened_streams: u32::MAX,
             // A client stream of 1.5 MB over TCP: 1,289 messages/s with 128 KiB, 2,836 with this, 2,206 with 1 MiB.
             output_target: 512 << 10,
             send_queue_low_water: 128 << 10,

@@ -2,11 +2,11 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::{
-    LeastRequest, LeastRequestConfig, OutlierDetection, OutlierDetectionConfig, PickFirst, PickFirstConfig,
-    Policy, RandomSubsetting, RandomSubsettingConfig, RingHash, RingHashConfig, RoundRobin,
-    WeightedRoundRobin, WeightedRoundRobinConfig,
+    FailurePercentageEjection, LeastRequestConfig, PickFirstConfig, Policy, RingHashConfig,
+    SuccessRateEjection, WeightedRoundRobinConfig,
 };
 
 /// A balancing policy with its settings: an entry of `loadBalancingConfig`.
@@ -31,6 +31,36 @@ pub enum PolicyConfig {
     Custom(Arc<dyn PolicyFactory>),
 }
 
+/// Settings of `random_subsetting`.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct RandomSubsettingConfig {
+    /// Maximum number of endpoints in use; at least 1.
+    pub subset_size: u32,
+    /// Policy that balances over the subset.
+    pub child_policy: Box<PolicyConfig>,
+}
+
+/// Settings of `outlier_detection`. It counts calls only if at least one algorithm is set; none is by default.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct OutlierDetectionConfig {
+    /// Interval at which endpoints are compared, ejected and returned: at least 1 ms, 10 s by default.
+    pub interval: Duration,
+    /// Time of an endpoint's first ejection; the nth in a row takes n times as long. 30 s by default.
+    pub base_ejection_time: Duration,
+    /// Maximum time of an ejection; 300 s by default. If `base_ejection_time` is more, that counts.
+    pub max_ejection_time: Duration,
+    /// Percentage of ejected endpoints at which no more are ejected; 10 by default.
+    pub max_ejection_percent: u32,
+    /// Ejection of endpoints whose rate of successes is an outlier among all.
+    pub success_rate_ejection: Option<SuccessRateEjection>,
+    /// Ejection of endpoints that fail too many calls, whatever the others do.
+    pub failure_percentage_ejection: Option<FailurePercentageEjection>,
+    /// Policy that balances over the endpoints.
+    pub child_policy: Box<PolicyConfig>,
+}
+
 /// Creates a policy of the application, one per channel.
 pub trait PolicyFactory: Send + Sync + fmt::Debug {
     /// Returns the policy's name in service configs.
@@ -38,22 +68,6 @@ pub trait PolicyFactory: Send + Sync + fmt::Debug {
 
     /// Creates the policy. All its random choices derive from `seed`, which a channel keeps for its life.
     fn build(&self, seed: u64) -> Box<dyn Policy>;
-}
-
-impl PolicyConfig {
-    /// Creates the policy. All its random choices derive from `seed`, which a channel keeps for its life.
-    pub fn build(&self, seed: u64) -> Box<dyn Policy> {
-        match self {
-            Self::PickFirst(config) => Box::new(PickFirst::new(*config, seed)),
-            Self::RoundRobin => Box::new(RoundRobin),
-            Self::LeastRequest(config) => Box::new(LeastRequest::new(*config)),
-            Self::WeightedRoundRobin(config) => Box::new(WeightedRoundRobin::new(config.clone())),
-            Self::RingHash(config) => Box::new(RingHash::new(config.clone())),
-            Self::RandomSubsetting(config) => Box::new(RandomSubsetting::new(config, seed)),
-            Self::OutlierDetection(config) => Box::new(OutlierDetection::new(config.clone(), seed)),
-            Self::Custom(factory) => factory.build(seed),
-        }
-    }
 }
 
 impl PartialEq for dyn PolicyFactory {
@@ -67,3 +81,64 @@ impl Default for PolicyConfig {
         Self::PickFirst(PickFirstConfig::default())
     }
 }
+
+impl RandomSubsettingConfig {
+    /// Creates the settings of a policy that passes `subset_size` endpoints to `child`; 0 counts as 1.
+    pub fn new(subset_size: u32, child: PolicyConfig) -> Self {
+        Self { subset_size: subset_size.max(1), child_policy: Box::new(child) }
+    }
+}
+
+impl OutlierDetectionConfig {
+    /// Creates settings without an algorithm, around the policy `child`.
+    pub fn new(child: PolicyConfig) -> Self {
+        Self {
+            interval: Duration::from_secs(10),
+            base_ejection_time: Duration::from_secs(30),
+            max_ejection_time: Duration::from_secs(300),
+            max_ejection_percent: 10,
+            success_rate_ejection: None,
+            failure_percentage_ejection: None,
+            child_policy: Box::new(child),
+        }
+    }
+
+    /// Sets the interval at which endpoints are compared; less than 1 ms counts as 1 ms.
+    pub fn interval(mut self, interval: Duration) -> Self {
+        self.interval = interval.max(INTERVAL_MIN);
+        self
+    }
+
+    /// Sets the time of an endpoint's first ejection.
+    pub fn base_ejection_time(mut self, time: Duration) -> Self {
+        self.base_ejection_time = time;
+        self
+    }
+
+    /// Sets the maximum time of an ejection.
+    pub fn max_ejection_time(mut self, time: Duration) -> Self {
+        self.max_ejection_time = time;
+        self
+    }
+
+    /// Sets the percentage of ejected endpoints at which no more are ejected.
+    pub fn max_ejection_percent(mut self, percent: u32) -> Self {
+        self.max_ejection_percent = percent.min(100);
+        self
+    }
+
+    /// Turns on ejection by the rate of successes.
+    pub fn success_rate_ejection(mut self, ejection: SuccessRateEjection) -> Self {
+        self.success_rate_ejection = Some(ejection);
+        self
+    }
+
+    /// Turns on ejection by the percentage of failures.
+    pub fn failure_percentage_ejection(mut self, ejection: FailurePercentageEjection) -> Self {
+        self.failure_percentage_ejection = Some(ejection);
+        self
+    }
+}
+
+/// Shorter intervals would wake the channel in a loop.
+pub(super) const INTERVAL_MIN: Duration = Duration::from_millis(1);

@@ -2,8 +2,12 @@
 //!
 //! A failure names its seed; `run(seed)` replays it.
 
+use std::fmt;
+use std::time::{Duration, Instant};
+
 use super::tests::{Fleet, Member, endpoint};
 use super::*;
+use crate::endpoint::ConnectivityState;
 
 /// Worlds in total, over all policies.
 const SEEDS: u64 = 100_000;
@@ -41,7 +45,7 @@ fn converge(seed: u64) {
     let bad = 1 + random.below(count as u64 / 2) as usize;
     let failing = 10 + random.below(30);
     let healed = failing + 50 + random.below(50);
-    let mut policy = OutlierDetection::new(config, seed);
+    let mut policy = PolicyConfig::OutlierDetection(config).build(seed);
     let mut fleet = Fleet::new(&"R".repeat(count));
     let start = Instant::now();
     for second in 0..healed + 400 {

@@ -1,13 +1,13 @@
 //! `outlier_detection`: endpoints that fail more calls than others take none for a while (gRFC A50).
 
-mod config;
 mod outliers;
 #[cfg(test)]
 mod tests;
 
 use std::time::{Duration, Instant};
 
-pub use self::config::{FailurePercentageEjection, OutlierDetectionConfig, SuccessRateEjection};
+pub use self::outliers::{FailurePercentageEjection, SuccessRateEjection};
+use super::config::{INTERVAL_MIN, OutlierDetectionConfig};
 use super::per_endpoint::PerEndpoint;
 use super::{Decision, EndpointView, Needs, Outcomes, Policy, mix};
 use crate::endpoint::{ConnectivityState, Endpoint};
@@ -38,9 +38,8 @@ struct Record {
 }
 
 impl OutlierDetection {
-    /// Creates the policy and its child. The seed determines which outliers are spared.
-    pub fn new(config: OutlierDetectionConfig, seed: u64) -> Self {
-        let child = config.child_policy.build(mix(seed));
+    /// Creates the policy around `child`, whatever `child_policy` says. The seed determines which outliers are spared.
+    pub fn new(config: OutlierDetectionConfig, child: Box<dyn Policy>, seed: u64) -> Self {
         Self { config, child, records: PerEndpoint::default(), interval_start: None, random: seed }
     }
 
@@ -72,7 +71,7 @@ impl Policy for OutlierDetection {
             return self.child.decide(endpoints, now);
         }
         let records = self.records.align(endpoints, Record::new);
-        let interval = self.config.interval.max(config::INTERVAL_MIN);
+        let interval = self.config.interval.max(INTERVAL_MIN);
         let start = self.interval_start.get_or_insert(now);
         if now.saturating_duration_since(*start) >= interval {
             *start = now;

@@ -7,7 +7,9 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::{Decision, EndpointView, NoneReady, Pick, PickArgs, Picker, Policy, seeded_hash, state_of};
+use super::{
+    Decision, EndpointView, NoneReady, Pick, PickArgs, Picker, Policy, random::seeded_hash, state_of,
+};
 use crate::endpoint::{Address, ConnectivityState, Endpoint};
 
 /// Settings of `pick_first`.

@@ -5,25 +5,8 @@ mod tests;
 
 use std::time::Instant;
 
-use super::{Decision, EndpointView, Needs, Policy, PolicyConfig, mix, seeded_hash};
+use super::{Decision, EndpointView, Needs, Policy, random::seeded_hash};
 use crate::endpoint::Endpoint;
-
-/// Settings of `random_subsetting`.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct RandomSubsettingConfig {
-    /// Maximum number of endpoints in use; at least 1.
-    pub subset_size: u32,
-    /// Policy that balances over the subset.
-    pub child_policy: Box<PolicyConfig>,
-}
-
-impl RandomSubsettingConfig {
-    /// Creates the settings of a policy that passes `subset_size` endpoints to `child`; 0 counts as 1.
-    pub fn new(subset_size: u32, child: PolicyConfig) -> Self {
-        Self { subset_size: subset_size.max(1), child_policy: Box::new(child) }
-    }
-}
 
 /// Passes a random subset of the endpoints to a child policy.
 ///
@@ -36,10 +19,9 @@ pub struct RandomSubsetting {
 }
 
 impl RandomSubsetting {
-    /// Creates the policy and its child. The seed determines the subset.
-    pub fn new(config: &RandomSubsettingConfig, seed: u64) -> Self {
-        let subset_size = config.subset_size.max(1) as usize;
-        Self { subset_size, seed, child: config.child_policy.build(mix(seed)) }
+    /// Creates the policy. The seed determines the subset; a `subset_size` of 0 counts as 1.
+    pub fn new(subset_size: u32, child: Box<dyn Policy>, seed: u64) -> Self {
+        Self { subset_size: subset_size.max(1) as usize, seed, child }
     }
 }
 

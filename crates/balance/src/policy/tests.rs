@@ -1,9 +1,11 @@
 //! States of endpoints in, state of the channel, picks and connects out. And what the tests of policies share.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use super::*;
-use crate::endpoint::Address;
+use crate::endpoint::{Address, ConnectivityState, Endpoint};
 
 /// Endpoints of a test, with their states and measurements.
 #[derive(Clone, Debug)]

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
 use thalweg_balance::ConnectivityState;
-use thalweg_balance::policy::{Pick, PickArgs, Picker, Policy};
+use thalweg_balance::policy::{NoneReady, Pick, PickArgs, Picker, Policy};
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
@@ -62,16 +62,6 @@ impl View {
         if let Some(set) = self.endpoints.get(at) {
             set.connect();
         }
-    }
-}
-
-/// Picker before the first decision.
-#[derive(Debug)]
-struct Undecided;
-
-impl Picker for Undecided {
-    fn pick(&self, _: &PickArgs<'_>) -> Pick {
-        Pick::Queue
     }
 }
 
@@ -256,7 +246,7 @@ impl Drop for Balanced {
 impl ThreadView {
     fn new() -> Self {
         let view =
-            View { endpoints: Vec::new(), picker: Arc::new(Undecided), state: ConnectivityState::Idle };
+            View { endpoints: Vec::new(), picker: Arc::new(NoneReady::waiting()), state: ConnectivityState::Idle };
         let turn = (random_unit() * u64::from(u32::MAX) as f64) as u64;
         Self { view: RwLock::new(Arc::new(view)), turn: AtomicU64::new(turn) }
     }

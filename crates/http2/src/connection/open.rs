@@ -87,7 +87,8 @@ impl Connection {
         if self.next_id() > StreamId::MAX.get() {
             return Err(OpenError::IdsExhausted);
         }
-        if self.streams.len() >= self.sending.peer.max_concurrent_streams as usize {
+        let streams_max = self.sending.peer.max_concurrent_streams.min(self.config.max_opened_streams);
+        if self.streams.len() >= streams_max as usize {
             return Err(OpenError::NoFreeStream);
         }
         Ok(())

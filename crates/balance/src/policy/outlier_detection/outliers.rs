@@ -3,8 +3,35 @@
 #[cfg(test)]
 mod tests;
 
-use super::{FailurePercentageEjection, SuccessRateEjection};
 use crate::policy::Outcomes;
+
+/// Ejects endpoints whose rate of successes is far below the mean of all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SuccessRateEjection {
+    /// Distance from the mean, in thousandths of the standard deviation; 1900 by default.
+    pub stdev_factor: u32,
+    /// Percentage of such endpoints that are ejected; 100 by default.
+    pub enforcement_percentage: u32,
+    /// Minimum number of endpoints with enough calls; 5 by default.
+    pub minimum_hosts: u32,
+    /// Minimum number of calls of an endpoint in an interval; 100 by default.
+    pub request_volume: u32,
+}
+
+/// Ejects endpoints that fail more than a percentage of their calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FailurePercentageEjection {
+    /// Percentage of failed calls above which an endpoint is ejected; 85 by default.
+    pub threshold: u32,
+    /// Percentage of such endpoints that are ejected; 100 by default.
+    pub enforcement_percentage: u32,
+    /// Minimum number of endpoints with enough calls; 5 by default.
+    pub minimum_hosts: u32,
+    /// Minimum number of calls of an endpoint in an interval; 50 by default.
+    pub request_volume: u32,
+}
 
 /// Returns the positions of endpoints whose rate of successes is far below the mean.
 pub(super) fn by_success_rate(algorithm: &SuccessRateEjection, calls: &[Outcomes]) -> Vec<usize> {
@@ -37,4 +64,68 @@ fn with_volume(calls: &[Outcomes], request_volume: u32, minimum_hosts: u32) -> V
 
 fn total(calls: Outcomes) -> u64 {
     calls.succeeded.saturating_add(calls.failed)
+}
+
+impl SuccessRateEjection {
+    /// Sets the distance from the mean, in thousandths of the standard deviation.
+    pub fn stdev_factor(mut self, thousandths: u32) -> Self {
+        self.stdev_factor = thousandths;
+        self
+    }
+
+    /// Sets the percentage of outliers that are ejected.
+    pub fn enforcement_percentage(mut self, percent: u32) -> Self {
+        self.enforcement_percentage = percent.min(100);
+        self
+    }
+
+    /// Sets the minimum number of endpoints with enough calls.
+    pub fn minimum_hosts(mut self, endpoints: u32) -> Self {
+        self.minimum_hosts = endpoints;
+        self
+    }
+
+    /// Sets the minimum number of calls of an endpoint in an interval.
+    pub fn request_volume(mut self, calls: u32) -> Self {
+        self.request_volume = calls;
+        self
+    }
+}
+
+impl Default for SuccessRateEjection {
+    fn default() -> Self {
+        Self { stdev_factor: 1900, enforcement_percentage: 100, minimum_hosts: 5, request_volume: 100 }
+    }
+}
+
+impl FailurePercentageEjection {
+    /// Sets the percentage of failed calls above which an endpoint is ejected.
+    pub fn threshold(mut self, percent: u32) -> Self {
+        self.threshold = percent.min(100);
+        self
+    }
+
+    /// Sets the percentage of such endpoints that are ejected.
+    pub fn enforcement_percentage(mut self, percent: u32) -> Self {
+        self.enforcement_percentage = percent.min(100);
+        self
+    }
+
+    /// Sets the minimum number of endpoints with enough calls.
+    pub fn minimum_hosts(mut self, endpoints: u32) -> Self {
+        self.minimum_hosts = endpoints;
+        self
+    }
+
+    /// Sets the minimum number of calls of an endpoint in an interval.
+    pub fn request_volume(mut self, calls: u32) -> Self {
+        self.request_volume = calls;
+        self
+    }
+}
+
+impl Default for FailurePercentageEjection {
+    fn default() -> Self {
+        Self { threshold: 85, enforcement_percentage: 100, minimum_hosts: 5, request_volume: 50 }
+    }
 }

@@ -15,7 +15,7 @@ struct World {
 impl World {
     fn new(config: OutlierDetectionConfig, endpoints: usize, bad: &[usize]) -> Self {
         let fleet = Fleet::new(&"R".repeat(endpoints));
-        let policy = OutlierDetection::new(config, 1);
+        let policy = policy(config);
         let mut world = Self { policy, fleet, start: Instant::now(), bad: bad.to_vec(), ejected: Vec::new() };
         world.decide(0);
         world
@@ -35,6 +35,13 @@ impl World {
         }
         self.decide(second).ejected
     }
+}
+
+const NONE: [usize; 0] = [];
+
+fn policy(config: OutlierDetectionConfig) -> OutlierDetection {
+    let child = config.child_policy.build(1);
+    OutlierDetection::new(config, child, 1)
 }
 
 fn config() -> OutlierDetectionConfig {
@@ -61,7 +68,7 @@ fn ejected_endpoint_takes_no_calls() {
     for algorithm in [by_failures(), config().success_rate_ejection(SuccessRateEjection::default())] {
         let mut world = World::new(algorithm, 5, &[3]);
         assert_eq!(tally(5, picks(&world.decide(0), 0..10)), [2; 5]);
-        assert_eq!(world.run(9), []);
+        assert_eq!(world.run(9), NONE);
         assert_eq!(world.run(10), [3]);
         assert_eq!(tally(5, picks(&world.decide(10), 0..8)), [2, 2, 2, 0, 2]);
     }
@@ -161,7 +168,7 @@ fn lone_endpoint_is_never_ejected() {
     let detection = FailurePercentageEjection::default().minimum_hosts(0);
     for child in [PolicyConfig::RoundRobin, PolicyConfig::default()] {
         let config = OutlierDetectionConfig::new(child).failure_percentage_ejection(detection);
-        assert_eq!(World::new(config, 1, &[0]).run(10), []);
+        assert_eq!(World::new(config, 1, &[0]).run(10), NONE);
     }
 }
 
@@ -195,15 +202,15 @@ fn calls_count_per_interval() {
     let failures = FailurePercentageEjection::default().request_volume(150);
     let mut world = World::new(config().failure_percentage_ejection(failures), 6, &[3]);
     for second in (10..100).step_by(10) {
-        assert_eq!(world.run(second), []);
+        assert_eq!(world.run(second), NONE);
     }
     world.run(91);
     assert_eq!(world.run(100), [3]);
     let mut world = World::new(by_failures(), 5, &[]);
     world.fleet.0[3].id = 77;
     world.fleet.0[3].outcomes.failed = 5000;
-    assert_eq!(world.run(5), []);
-    assert_eq!(world.run(10), []);
+    assert_eq!(world.run(5), NONE);
+    assert_eq!(world.run(10), NONE);
 }
 
 #[test]
@@ -213,7 +220,7 @@ fn ejection_follows_its_endpoint() {
     world.fleet.0.remove(0);
     assert_eq!(world.decide(11).ejected, [2]);
     world.fleet.0.remove(2);
-    assert_eq!(world.decide(12).ejected, []);
+    assert_eq!(world.decide(12).ejected, NONE);
 }
 
 /// The policy wakes at the end of an interval, or when its child does.
@@ -244,11 +251,11 @@ fn wakes_for_the_interval_and_for_the_child() {
 /// gRFC A50: without an algorithm nothing is counted.
 #[test]
 fn nothing_is_counted_without_an_algorithm() {
-    let needs = |config| OutlierDetection::new(config, 1).needs().outcomes;
+    let needs = |config| policy(config).needs().outcomes;
     assert!(!needs(config()));
     assert!(needs(by_failures()));
     assert!(needs(config().success_rate_ejection(SuccessRateEjection::default())));
-    assert_eq!(World::new(config(), 5, &[3]).run(10), []);
+    assert_eq!(World::new(config(), 5, &[3]).run(10), NONE);
 }
 
 #[test]

@@ -1,11 +1,11 @@
 use std::collections::HashSet;
 
 use super::*;
+use crate::policy::RoundRobin;
 use crate::policy::tests::{Fleet, endpoint};
 
 fn subset(endpoints: Vec<Endpoint>, size: u32, seed: u64) -> Vec<Endpoint> {
-    RandomSubsetting::new(&RandomSubsettingConfig::new(size, PolicyConfig::RoundRobin), seed)
-        .select(endpoints)
+    RandomSubsetting::new(size, Box::new(RoundRobin), seed).select(endpoints)
 }
 
 fn fleet(count: u64) -> Vec<Endpoint> {
@@ -58,7 +58,7 @@ fn servers_get_clients_evenly() {
 
 #[test]
 fn child_decides_over_the_subset() {
-    let config = RandomSubsettingConfig::new(2, PolicyConfig::RoundRobin);
-    let decision = RandomSubsetting::new(&config, 3).decide(&Fleet::new("IR").views(), Instant::now());
+    let decision =
+        RandomSubsetting::new(2, Box::new(RoundRobin), 3).decide(&Fleet::new("IR").views(), Instant::now());
     assert_eq!(decision.connect, [0]);
 }

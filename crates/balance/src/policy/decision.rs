@@ -1,0 +1,170 @@
+//! What a policy decides: a picker for calls, and endpoints to connect.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::{EndpointView, Needs, state_of};
+use crate::endpoint::{ConnectivityState, Endpoint};
+
+/// A balancing policy: a state machine over the endpoints of one channel.
+///
+/// The channel calls [`decide`](Self::decide) whenever the list of endpoints, a state or a report has changed, and at
+/// [`Decision::wake_at`]. Between two decisions calls go where the last decision's [`Picker`] sends them.
+pub trait Policy: Send + fmt::Debug {
+    /// Returns the name in service configs, such as `round_robin`.
+    fn name(&self) -> &'static str;
+
+    /// Selects and orders the endpoints to use among those that the resolver lists; all by default.
+    fn select(&mut self, resolved: Vec<Endpoint>) -> Vec<Endpoint> {
+        resolved
+    }
+
+    /// Returns which measurements of endpoints the policy reads; none by default. They cost time in every call.
+    fn needs(&self) -> Needs {
+        Needs::default()
+    }
+
+    /// Returns the name of the header that [`PickArgs::hash`] hashes (gRFC A76); none by default.
+    fn hash_header(&self) -> Option<&str> {
+        None
+    }
+
+    /// Decides by the current state of all endpoints. Positions in the decision are positions in `endpoints`.
+    fn decide(&mut self, endpoints: &[EndpointView<'_>], now: Instant) -> Decision;
+}
+
+/// Result of [`Policy::decide`].
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Decision {
+    /// Chooses an endpoint per call until the next decision.
+    pub picker: Arc<dyn Picker>,
+    /// State of the channel.
+    pub state: ConnectivityState,
+    /// Positions of the idle endpoints to connect now.
+    pub connect: Vec<usize>,
+    /// Time of the next decision if nothing changes; `None` if there is nothing to wait for.
+    pub wake_at: Option<Instant>,
+    /// Positions of the endpoints that outlier detection has ejected, for metrics.
+    pub ejected: Vec<usize>,
+}
+
+/// Chooses the endpoint of each call: a pure function, shared by all threads.
+pub trait Picker: Send + Sync + fmt::Debug {
+    /// Returns the endpoint for a call.
+    fn pick(&self, call: &PickArgs<'_>) -> Pick;
+}
+
+/// A call, as a picker sees it.
+#[derive(Clone, Copy)]
+#[non_exhaustive]
+pub struct PickArgs<'a> {
+    /// Grows by one with each pick on a thread. The first is random, so that threads and channels do not follow each
+    /// other.
+    pub turn: u64,
+    /// The call's hash for `ring_hash`: from the header that the policy names, or the call's affinity key. `None` if it
+    /// has neither.
+    pub hash: Option<u64>,
+    /// Returns the calls in flight at the endpoint of a position.
+    pub in_flight: &'a dyn Fn(usize) -> u64,
+}
+
+/// Result of [`Picker::pick`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Pick {
+    /// The endpoint at this position, which was ready when the policy decided.
+    Endpoint(usize),
+    /// The call goes to the endpoint at `ready`, and the idle endpoint at `connect` connects for later calls.
+    EndpointAndConnect {
+        /// Position of the endpoint of the call.
+        ready: usize,
+        /// Position of the idle endpoint.
+        connect: usize,
+    },
+    /// The call waits, and the idle endpoint at this position connects.
+    Connect(usize),
+    /// The call waits for the next decision.
+    Queue,
+    /// The call fails with UNAVAILABLE and this message, unless it waits for ready.
+    Fail(Arc<str>),
+}
+
+impl Decision {
+    /// Creates a decision that connects nothing and waits for a change.
+    pub fn new(picker: Arc<dyn Picker>, state: ConnectivityState) -> Self {
+        Self { picker, state, connect: Vec::new(), wake_at: None, ejected: Vec::new() }
+    }
+
+    /// Creates a decision that connects all endpoints (gRFC A48): idle ones count as connecting. `picker` receives the
+    /// positions of the ready endpoints, and is called if there are any.
+    pub fn connecting_all(
+        endpoints: &[EndpointView<'_>],
+        picker: impl FnOnce(Vec<usize>) -> Arc<dyn Picker>,
+    ) -> Self {
+        let in_state = |state: ConnectivityState| {
+            endpoints.iter().enumerate().filter(move |(_, view)| view.state == state).map(|(at, _)| at)
+        };
+        let ready: Vec<usize> = in_state(ConnectivityState::Ready).collect();
+        let picker = if ready.is_empty() { Arc::new(NoneReady::of(endpoints)) } else { picker(ready) };
+        let state = match state_of(endpoints) {
+            ConnectivityState::Idle => ConnectivityState::Connecting,
+            state => state,
+        };
+        Self { connect: in_state(ConnectivityState::Idle).collect(), ..Self::new(picker, state) }
+    }
+}
+
+impl<'a> PickArgs<'a> {
+    /// Creates the arguments of a call without a hash.
+    pub fn new(turn: u64, in_flight: &'a dyn Fn(usize) -> u64) -> Self {
+        Self { turn, hash: None, in_flight }
+    }
+}
+
+/// Picker of a channel without a ready endpoint: calls wait, or fail with a message.
+#[derive(Clone, Debug)]
+pub struct NoneReady(pub(super) Pick);
+
+impl NoneReady {
+    /// Creates the picker for endpoints none of which is ready: calls wait while one is idle or connecting, and fail
+    /// with the last errors otherwise.
+    pub fn of(endpoints: &[EndpointView<'_>]) -> Self {
+        if state_of(endpoints) != ConnectivityState::TransientFailure {
+            return Self(Pick::Queue);
+        }
+        if endpoints.is_empty() {
+            return Self(Pick::Fail("the name resolver returned no address".into()));
+        }
+        let named = endpoints.iter().take(ERRORS_NAMED_MAX).map(|view| match view.error {
+            Some(error) => error.to_owned(),
+            None => format!("{}: not ready", view.endpoint.name()),
+        });
+        let mut message = named.collect::<Vec<_>>().join("; ");
+        if let more @ 1.. = endpoints.len().saturating_sub(ERRORS_NAMED_MAX) {
+            message = format!("{message}; and {more} more");
+        }
+        Self(Pick::Fail(message.into()))
+    }
+}
+
+/// Maximum number of endpoints whose errors a message has.
+const ERRORS_NAMED_MAX: usize = 4;
+
+impl NoneReady {
+    /// Creates a picker that fails calls with this message.
+    pub fn because(message: Arc<str>) -> Self {
+        Self(Pick::Fail(message))
+    }
+
+    /// Creates a picker that lets calls wait.
+    pub fn waiting() -> Self {
+        Self(Pick::Queue)
+    }
+}
+
+impl Picker for NoneReady {
+    fn pick(&self, _: &PickArgs<'_>) -> Pick {
+        self.0.clone()
+    }
+}
