@@ -245,8 +245,11 @@ impl Drop for Balanced {
 
 impl ThreadView {
     fn new() -> Self {
-        let view =
-            View { endpoints: Vec::new(), picker: Arc::new(NoneReady::waiting()), state: ConnectivityState::Idle };
+        let view = View {
+            endpoints: Vec::new(),
+            picker: Arc::new(NoneReady::waiting()),
+            state: ConnectivityState::Idle,
+        };
         let turn = (random_unit() * u64::from(u32::MAX) as f64) as u64;
         Self { view: RwLock::new(Arc::new(view)), turn: AtomicU64::new(turn) }
     }

@@ -2,6 +2,10 @@
 
 use std::future::Future;
 use std::pin::Pin;
+#[cfg(feature = "channel")]
+use std::sync::Arc;
+#[cfg(feature = "channel")]
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -17,12 +21,52 @@ use super::error::BoxError;
 #[derive(Clone, Debug)]
 pub(crate) struct Timeout<S> {
     service: S,
-    time_max: Option<Duration>,
+    time_max: TimeMax,
+}
+
+#[derive(Clone, Debug)]
+enum TimeMax {
+    Fixed(Option<Duration>),
+    #[cfg(feature = "channel")]
+    Shared(SharedTimeout),
+}
+
+/// A timeout that may change; none by default.
+#[cfg(feature = "channel")]
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SharedTimeout(Arc<AtomicU64>);
+
+#[cfg(feature = "channel")]
+impl SharedTimeout {
+    pub(crate) fn set(&self, timeout: Option<Duration>) {
+        // 0 stands for none: 584 years are as good as none, and 1 ns as none at all.
+        let nanos = timeout.map_or(0, |timeout| timeout.as_nanos().clamp(1, u128::from(u64::MAX)) as u64);
+        self.0.store(nanos, Ordering::Relaxed);
+    }
+
+    fn get(&self) -> Option<Duration> {
+        Some(self.0.load(Ordering::Relaxed)).filter(|&nanos| nanos > 0).map(Duration::from_nanos)
+    }
 }
 
 impl<S> Timeout<S> {
     pub(crate) fn new(service: S, time_max: Option<Duration>) -> Self {
-        Self { service, time_max }
+        Self { service, time_max: TimeMax::Fixed(time_max) }
+    }
+
+    #[cfg(feature = "channel")]
+    pub(crate) fn shared(service: S, time_max: SharedTimeout) -> Self {
+        Self { service, time_max: TimeMax::Shared(time_max) }
+    }
+}
+
+impl TimeMax {
+    fn get(&self) -> Option<Duration> {
+        match self {
+            Self::Fixed(time_max) => *time_max,
+            #[cfg(feature = "channel")]
+            Self::Shared(time_max) => time_max.get(),
+        }
     }
 }
 
@@ -43,7 +87,7 @@ where
         // Ignores an invalid value, like tonic.
         let call_timeout = thalweg_engine::request_timeout(request.headers()).unwrap_or(None);
         // The shorter of those that are set.
-        let time = call_timeout.into_iter().chain(self.time_max).min();
+        let time = call_timeout.into_iter().chain(self.time_max.get()).min();
         TimeoutFuture {
             future: self.service.call(request),
             sleep: time.map(|time| Box::pin(tokio::time::sleep(time))),

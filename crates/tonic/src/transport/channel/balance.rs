@@ -1,21 +1,25 @@
 //! Several endpoints behind one channel.
 
+use std::fmt;
+use std::future::{Future, poll_fn};
 use std::hash::Hash;
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
 
-use crate::body::Body;
-use http::{Request, Response};
+use thalweg_engine::policy::{
+    Decision, EndpointView, LeastRequestConfig, NoneReady, Policy, PolicyConfig, PolicyFactory,
+};
+use thalweg_engine::{
+    Channel, ChannelConfig, ConnectivityState, Endpoint as EngineEndpoint, Resolution, ResolveError,
+    Resolver, Resolving,
+};
 use tokio::sync::mpsc::Receiver;
-use tokio_stream::Stream;
-use tower::Service;
-use tower::balance::p2c::Balance;
-use tower::discover::Change as DiscoverChange;
-use tower::load::{CompleteOnResponse, PendingRequestsDiscover};
 
 use super::endpoint::Endpoint;
-use super::layers::{BUFFER_DEFAULT, SharedExecutor, Stack};
-use crate::transport::error::{BoxError, Error};
+use crate::transport::error::Error;
+use crate::transport::timeout::SharedTimeout;
 
 /// A change to the endpoints of a channel.
 #[derive(Clone, Debug)]
@@ -26,94 +30,151 @@ pub enum Change<K, V> {
     Remove(K),
 }
 
-/// Balances calls over the endpoints from `changes`: of two random endpoints, the one with fewer calls in flight takes
-/// a call. `connect` creates a service for each.
-pub(super) fn balance<K, S, T>(
-    changes: Receiver<Change<K, Endpoint>>,
-    connect: impl Fn(Endpoint) -> S + Send + Unpin + 'static,
-    executor: &SharedExecutor,
-) -> Stack<T>
+/// Creates a channel that balances calls over the endpoints from `changes`: of two random endpoints that are connected,
+/// the one with fewer calls in flight takes a call. Calls wait while there are no endpoints. Returns the timeout of its
+/// calls, too.
+pub(super) fn balance<K>(changes: Receiver<Change<K, Endpoint>>) -> Result<(Channel, SharedTimeout), Error>
 where
     K: Hash + Eq + Send + Clone + 'static,
-    S: Service<Request<Body>, Response = Response<Body>, Error = Error> + Send + 'static,
-    S::Future: Send,
 {
-    let services = Services { changes, connect };
-    let services = PendingRequestsDiscover::new(services, CompleteOnResponse::default());
-    Stack::queued(Balance::new(services), BUFFER_DEFAULT, executor)
+    let timeout = SharedTimeout::default();
+    let members = Members { changes: Some(changes), list: Vec::new(), version: 0, timeout: timeout.clone() };
+    let mut config = ChannelConfig::default();
+    config.load_balancing = PolicyConfig::Custom(Arc::new(LeastOfTwo));
+    config.set_resolver(MemberResolver(Mutex::new(members)));
+    let channel = Channel::new(TARGET, config).map_err(Error::transport)?;
+    Ok((channel, timeout))
 }
 
-struct Services<K, F> {
-    changes: Receiver<Change<K, Endpoint>>,
-    connect: F,
+/// Name of the channel in messages. Each endpoint has its own `:authority`.
+const TARGET: &str = "passthrough:///balanced:80";
+
+/// Resolves to the endpoints that the application has inserted.
+struct MemberResolver<K>(Mutex<Members<K>>);
+
+struct Members<K> {
+    /// `None` once all senders are dropped: the endpoints can no longer change.
+    changes: Option<Receiver<Change<K, Endpoint>>>,
+    list: Vec<Member<K>>,
+    version: u64,
+    timeout: SharedTimeout,
 }
 
-impl<K, S, F> Stream for Services<K, F>
-where
-    F: Fn(Endpoint) -> S + Unpin,
-{
-    type Item = Result<DiscoverChange<K, S>, BoxError>;
+struct Member<K> {
+    key: K,
+    timeout: Option<Duration>,
+    /// The error of an endpoint that cannot be connected to.
+    endpoint: Result<EngineEndpoint, String>,
+}
 
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        match ready!(self.changes.poll_recv(cx)) {
-            Some(Change::Insert(key, endpoint)) => {
-                let service = (self.connect)(endpoint);
-                Poll::Ready(Some(Ok(DiscoverChange::Insert(key, service))))
+impl<K: Hash + Eq> Members<K> {
+    /// Applies all changes that are available.
+    fn poll_changes(&mut self, cx: &mut Context<'_>) {
+        while let Some(changes) = &mut self.changes {
+            match changes.poll_recv(cx) {
+                Poll::Pending => return,
+                Poll::Ready(None) => self.changes = None,
+                Poll::Ready(Some(change)) => self.apply(change),
             }
-            Some(Change::Remove(key)) => Poll::Ready(Some(Ok(DiscoverChange::Remove(key)))),
-            // All senders are dropped, so the endpoints can no longer change.
-            None => Poll::Pending,
+        }
+    }
+
+    fn apply(&mut self, change: Change<K, Endpoint>) {
+        self.version += 1;
+        match change {
+            Change::Remove(key) => self.list.retain(|member| member.key != key),
+            Change::Insert(key, endpoint) => {
+                let timeout = endpoint.limits().timeout;
+                let endpoint = endpoint.member();
+                if let Err(error) = &endpoint {
+                    tracing::warn!(%error, "an endpoint of a balanced channel is invalid");
+                }
+                let member = Member { key, timeout, endpoint };
+                match self.list.iter_mut().find(|other| other.key == member.key) {
+                    Some(other) => *other = member,
+                    None => self.list.push(member),
+                }
+            }
+        }
+        // A call may go to any endpoint.
+        let timeouts: Option<Vec<Duration>> = self.list.iter().map(|member| member.timeout).collect();
+        self.timeout.set(timeouts.and_then(|timeouts| timeouts.into_iter().max()));
+    }
+
+    fn resolution(&self) -> Result<Resolution, ResolveError> {
+        let endpoints: Vec<_> =
+            self.list.iter().filter_map(|member| member.endpoint.as_ref().ok()).cloned().collect();
+        match self.list.iter().find_map(|member| member.endpoint.as_ref().err()) {
+            Some(error) if endpoints.is_empty() => Err(ResolveError::new(error.clone())),
+            _ => {
+                let mut resolution = Resolution::new(endpoints);
+                resolution.version = self.version;
+                Ok(resolution)
+            }
         }
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-    use std::future::ready;
-    use std::sync::Arc;
+impl<K> MemberResolver<K> {
+    fn members(&self) -> MutexGuard<'_, Members<K>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
-    use hyper_util::rt::TokioExecutor;
-    use tokio::sync::mpsc::channel;
-    use tower::util::{BoxService, ServiceExt};
+impl<K: Hash + Eq + Send + 'static> Resolver for MemberResolver<K> {
+    fn resolve(&self) -> Resolving<'_> {
+        Box::pin(poll_fn(|cx| {
+            let mut members = self.members();
+            members.poll_changes(cx);
+            Poll::Ready(members.resolution())
+        }))
+    }
 
-    use super::*;
+    fn looks_up(&self) -> bool {
+        false
+    }
 
-    type Unused = BoxService<Request<Body>, Response<Body>, Error>;
+    fn changed(&self, version: u64) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(poll_fn(move |cx| {
+            let mut members = self.members();
+            members.poll_changes(cx);
+            if members.version == version { Poll::Pending } else { Poll::Ready(()) }
+        }))
+    }
+}
 
-    #[tokio::test]
-    async fn calls_follow_endpoint_changes() {
-        let (sender, receiver) = channel(4);
-        let connect = |endpoint: Endpoint| {
-            tower::service_fn(move |_| {
-                let mut response = Response::new(Body::empty());
-                response.extensions_mut().insert(endpoint.uri().to_string());
-                ready(Ok(response))
-            })
-        };
-        let executor: SharedExecutor = Arc::new(TokioExecutor::new());
-        let stack: Stack<Unused> = balance(receiver, connect, &executor);
-        let called = async || {
-            let mut called = BTreeSet::new();
-            for _ in 0..50 {
-                let Stack::Queued(queue) = &stack else { panic!("it is behind a queue") };
-                let response = queue.clone().oneshot(Request::new(Body::empty())).await.unwrap();
-                called.insert(response.extensions().get::<String>().unwrap().clone());
-            }
-            called.into_iter().collect::<Vec<_>>()
-        };
-        let insert = async |key: u32, uri| {
-            assert!(sender.send(Change::Insert(key, Endpoint::from_static(uri))).await.is_ok());
-        };
-        insert(1, "http://a:1").await;
-        assert_eq!(called().await, ["http://a:1/"]);
-        insert(2, "http://b:1").await;
-        assert_eq!(called().await, ["http://a:1/", "http://b:1/"]);
-        insert(1, "http://c:1").await;
-        assert_eq!(called().await, ["http://b:1/", "http://c:1/"]);
-        assert!(sender.send(Change::Remove(2)).await.is_ok());
-        assert_eq!(called().await, ["http://c:1/"]);
-        drop(sender);
-        assert_eq!(called().await, ["http://c:1/"]);
+impl<K> fmt::Debug for MemberResolver<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemberResolver").field("endpoints", &self.members().list.len()).finish()
+    }
+}
+
+/// tonic's policy: gRPC's `least_request` with two choices. Calls wait while there are no endpoints.
+#[derive(Debug)]
+struct LeastOfTwo;
+
+impl PolicyFactory for LeastOfTwo {
+    fn name(&self) -> &'static str {
+        "least_of_two"
+    }
+
+    fn build(&self, seed: u64) -> Box<dyn Policy> {
+        Box::new(WaitWhileEmpty(PolicyConfig::LeastRequest(LeastRequestConfig::default()).build(seed)))
+    }
+}
+
+#[derive(Debug)]
+struct WaitWhileEmpty(Box<dyn Policy>);
+
+impl Policy for WaitWhileEmpty {
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    fn decide(&mut self, endpoints: &[EndpointView<'_>], now: Instant) -> Decision {
+        if endpoints.is_empty() {
+            return Decision::new(Arc::new(NoneReady::waiting()), ConnectivityState::Idle);
+        }
+        self.0.decide(endpoints, now)
     }
 }

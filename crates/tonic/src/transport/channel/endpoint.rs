@@ -429,6 +429,17 @@ impl Endpoint {
         Ok((target, config))
     }
 
+    /// Returns the endpoint as one of a balanced channel. Of its [`Limits`] the concurrency limit applies there: as a
+    /// limit of streams of its only connection.
+    pub(super) fn member(&self) -> Result<thalweg_engine::Endpoint, String> {
+        let (target, mut config) = self.config().map_err(|error| error_text(&error))?;
+        if let Some(concurrency) = self.limits.concurrency {
+            config.lanes = Lanes::fixed(1);
+            config.http2.max_opened_streams = u32::try_from(concurrency).unwrap_or(u32::MAX).max(1);
+        }
+        config.endpoint(&target).map_err(|error| error.to_string())
+    }
+
     fn host_and_port(&self) -> Result<(&str, u16), Error> {
         let host = self.uri.host().filter(|host| !host.is_empty());
         let host = host.ok_or_else(|| invalid_uri(NO_AUTHORITY))?;
@@ -445,6 +456,17 @@ const NO_SCHEME: &str = "missing scheme; use http://host:port or https://host:po
 const NO_AUTHORITY: &str = "missing host; use http://host:port or https://host:port";
 const NO_TLS: &str = "an https:// endpoint needs TLS; enable the feature `tls-ring` or `tls-aws-lc`, and set \
                       `Endpoint::tls_config`";
+
+/// Returns the error and its causes.
+fn error_text(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
+}
 
 fn invalid_uri(reason: &'static str) -> Error {
     Error::new(Kind::InvalidUri).with(reason)

@@ -4,7 +4,6 @@ use std::fmt;
 use std::future::{Future, poll_fn};
 use std::hash::Hash;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use crate::body::Body;
@@ -23,8 +22,9 @@ use super::balance::{self, Change};
 use super::connection::Connection;
 use super::connector;
 use super::endpoint::Endpoint;
-use super::layers::{SharedExecutor, Stack, StackFuture};
+use super::layers::{Stack, StackFuture};
 use crate::transport::error::{BoxError, Error};
+use crate::transport::timeout::Timeout;
 
 /// A client's handle to a server or to a list of servers. Cheap to clone; clones share the connections.
 ///
@@ -92,7 +92,7 @@ impl Channel {
         Self::balance_channel_with_executor(capacity, TokioExecutor::new())
     }
 
-    /// Like [`balance_channel`](Self::balance_channel), with an executor for the task that queues calls.
+    /// Like [`balance_channel`](Self::balance_channel). The executor is not used, since calls are not queued by a task.
     pub fn balance_channel_with_executor<K, E>(
         capacity: usize,
         executor: E,
@@ -102,8 +102,11 @@ impl Channel {
         E: Executor<Pin<Box<dyn Future<Output = ()> + Send>>> + Send + Sync + 'static,
     {
         let (sender, receiver) = mpsc::channel(capacity);
-        let executor: SharedExecutor = Arc::new(executor);
-        let stack = balance::balance(receiver, |endpoint| endpoint.connect_lazy().stack, &executor);
+        drop(executor);
+        let stack = match balance::balance(receiver) {
+            Ok((channel, timeout)) => Stack::Plain(Timeout::shared(Connection(channel), timeout)),
+            Err(error) => Stack::Failed(error),
+        };
         (Self::new_with(stack), sender)
     }
 
