@@ -313,6 +313,7 @@ impl ChannelConfig {
     /// Creates the connector to `addresses` of `destination`.
     pub(crate) fn connector(
         &self,
+        #[cfg_attr(not(feature = "tls"), expect(unused_variables, reason = "only TLS needs it"))]
         destination: &Destination,
         addresses: Addresses,
         executor: Option<Arc<Executor>>,

@@ -4,13 +4,15 @@ use std::io;
 use std::net::IpAddr;
 use std::time::Duration;
 
+use thalweg_engine::policy::PolicyConfig;
+use thalweg_engine::service_config::PolicyRegistry;
 use thalweg_engine::{
     self as engine, Backoff, CallOptions, ChannelConfig, ConnectError, ConnectStep, Encoding, Keepalive,
-    Lanes,
+    Lanes, Resolver, ServiceConfigSource,
 };
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::Channel;
+use super::handle::Channel;
 #[cfg(feature = "web")]
 use crate::web_channel::{Protocol, WebOptions};
 
@@ -21,6 +23,16 @@ pub struct ChannelBuilder {
     config: ChannelConfig,
     #[cfg(feature = "web")]
     web: WebOptions,
+}
+
+impl Channel {
+    /// Returns a builder for a channel to `target`, a [gRPC target URI]: `host:port`, `dns:///host:port`,
+    /// `ipv4:1.2.3.4:80`, `ipv6:[::1]:80`, `unix:/path` or `unix-abstract:name`. `https://host:port` connects over TLS.
+    ///
+    /// [gRPC target URI]: https://github.com/grpc/grpc/blob/master/doc/naming.md
+    pub fn builder(target: impl Into<String>) -> ChannelBuilder {
+        ChannelBuilder::new(target.into())
+    }
 }
 
 impl ChannelBuilder {
@@ -40,17 +52,92 @@ impl ChannelBuilder {
         self
     }
 
-    /// Sets a service config in JSON, [`ChannelConfig::service_config`](engine::ChannelConfig::service_config); none by
-    /// default.
+    /// Sets how calls are balanced over the target's servers,
+    /// [`ChannelConfig::load_balancing`](engine::ChannelConfig::load_balancing); `pick_first` by default, which stays
+    /// with the first address that works.
+    ///
+    /// ```
+    /// use thalweg::Channel;
+    /// use thalweg::channel::policy::PolicyConfig;
+    ///
+    /// # fn main() -> Result<(), thalweg::channel::ConnectError> {
+    /// let builder = Channel::builder("dns:///backends.example:50051").load_balancing(PolicyConfig::RoundRobin);
+    /// # builder.connect_lazy()?;
+    /// # Ok(()) }
+    /// ```
+    pub fn load_balancing(mut self, policy: PolicyConfig) -> Self {
+        self.config.load_balancing = policy;
+        self
+    }
+
+    /// Sets the resolver of the target, in place of DNS. The target then only names the server: it is the default
+    /// `:authority`, and selects TLS. An [`EndpointList`](super::EndpointList) is a resolver, too:
+    ///
+    /// ```
+    /// use std::net::SocketAddr;
+    ///
+    /// use thalweg::Channel;
+    /// use thalweg::channel::EndpointList;
+    /// use thalweg::channel::policy::PolicyConfig;
+    ///
+    /// # fn main() -> Result<(), thalweg::channel::ConnectError> {
+    /// let servers = EndpointList::new([1, 2, 3].map(|host| SocketAddr::from(([10, 0, 0, host], 50051))));
+    /// let channel = Channel::builder("backends.example")
+    ///     .resolver(servers.clone())
+    ///     .load_balancing(PolicyConfig::RoundRobin)
+    ///     .connect_lazy()?;
+    /// servers.set([SocketAddr::from(([10, 0, 0, 4], 50051))]);
+    /// # drop(channel);
+    /// # Ok(()) }
+    /// ```
+    pub fn resolver(mut self, resolver: impl Resolver) -> Self {
+        self.config.set_resolver(resolver);
+        self
+    }
+
+    /// Sets the period at which a balanced channel resolves its name again,
+    /// [`ChannelConfig::resolution_refresh`](engine::ChannelConfig::resolution_refresh); 30 s by default, `None` for
+    /// never.
+    pub fn resolution_refresh(mut self, period: impl Into<Option<Duration>>) -> Self {
+        self.config.resolution_refresh = period.into();
+        self
+    }
+
+    /// Sets the minimum time between two resolutions of a name,
+    /// [`ChannelConfig::resolution_interval_min`](engine::ChannelConfig::resolution_interval_min); 30 s by default.
+    pub fn resolution_interval_min(mut self, interval: Duration) -> Self {
+        self.config.resolution_interval_min = interval;
+        self
+    }
+
+    /// Sets a service config, [`ChannelConfig::service_config`](engine::ChannelConfig::service_config): in JSON, or a
+    /// [`ServiceConfig`](super::ServiceConfig). None by default.
     ///
     /// ```
     /// # fn main() -> Result<(), thalweg::channel::ConnectError> {
-    /// let config = r#"{ "connectionScaling": { "maxConnectionsPerSubchannel": 4 } }"#;
+    /// let config = r#"{
+    ///     "loadBalancingConfig": [{ "round_robin": {} }],
+    ///     "methodConfig": [{
+    ///         "name": [{ "service": "helloworld.Greeter" }],
+    ///         "retryPolicy": {
+    ///             "maxAttempts": 3, "initialBackoff": "0.1s", "maxBackoff": "1s", "backoffMultiplier": 2,
+    ///             "retryableStatusCodes": ["UNAVAILABLE"]
+    ///         }
+    ///     }]
+    /// }"#;
     /// let channel = thalweg::Channel::builder("localhost:50051").service_config(config).connect_lazy()?;
+    /// # drop(channel);
     /// # Ok(()) }
     /// ```
-    pub fn service_config(mut self, json: impl Into<String>) -> Self {
-        self.config.service_config = Some(json.into());
+    pub fn service_config(mut self, config: impl Into<ServiceConfigSource>) -> Self {
+        self.config.service_config = Some(config.into());
+        self
+    }
+
+    /// Adds balancing policies of the application, [`ChannelConfig::policies`](engine::ChannelConfig::policies), by the
+    /// names that service configs use; none by default.
+    pub fn policies(mut self, policies: PolicyRegistry) -> Self {
+        self.config.policies = policies;
         self
     }
 
@@ -168,8 +255,8 @@ impl ChannelBuilder {
         self
     }
 
-    /// Sends Connect's unary calls of methods [without side effects](engine::Method::without_side_effects) as GET, so that
-    /// intermediaries can cache responses. Off by default, because it puts messages into URLs.
+    /// Sends Connect's unary calls of methods [without side effects](engine::Method::without_side_effects) as GET, so
+    /// that intermediaries can cache responses. Off by default, because it puts messages into URLs.
     #[cfg(feature = "web")]
     pub fn get(mut self, uses_get: bool) -> Self {
         self.web.uses_get = uses_get;

@@ -105,7 +105,10 @@ fn streaming_request<Req: Message>(call: Call) -> Request<Streaming<Req>> {
 
 /// Declares the innermost function of one call type: runs the handler, from a call to its response.
 macro_rules! innermost_function {
-    ($name:ident<$($stream:ident)?>: $request_type:ty => $response_type:ty; |$call:ident| $request:expr, $messages:path) => {
+    (
+        $name:ident<$($stream:ident)?>: $request_type:ty => $response_type:ty;
+        |$call:ident| $request:expr, $messages:path
+    ) => {
         pub(super) fn $name<S, F, Fut, Req, Res, $($stream)?>(service: Arc<S>, handler: F) -> Arc<Last>
         where
             S: Send + Sync + 'static,
