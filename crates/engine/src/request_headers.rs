@@ -161,14 +161,14 @@ impl Duplicated for Arc<RawRequestHeaders> {
 /// Fixed headers of raw requests.
 pub(crate) struct RawRequestHeaders {
     verb: http::Method,
-    kind: Kind,
+    kind: FixedFieldsKind,
     pub(crate) method: Method,
     pub(crate) fields: Arc<FixedFields>,
 }
 
 /// The fields that are part of the fixed headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum FixedFieldsKind {
     /// gRPC: `te`, `content-type` and our user agent.
     Grpc,
     /// Our user agent only.
@@ -177,7 +177,7 @@ enum Kind {
     Named,
 }
 
-impl Kind {
+impl FixedFieldsKind {
     fn of(headers: &HeaderMap) -> Self {
         let (mut has_te, mut is_grpc) = (false, false);
         for (name, value) in headers {
@@ -202,7 +202,7 @@ pub(crate) struct Origin<'a> {
 }
 
 impl RawRequestHeaders {
-    fn new(verb: &http::Method, kind: Kind, path: &str, origin: Origin<'_>) -> Self {
+    fn new(verb: &http::Method, kind: FixedFieldsKind, path: &str, origin: Origin<'_>) -> Self {
         let mut fields = FieldList::new();
         let mut push =
             |name: &str, value: &str| fields.push(name.as_bytes(), value.as_bytes(), Indexing::Insert);
@@ -210,11 +210,11 @@ impl RawRequestHeaders {
         push(":scheme", origin.scheme);
         push(":path", path);
         push(":authority", origin.authority);
-        if kind == Kind::Grpc {
+        if kind == FixedFieldsKind::Grpc {
             push("te", "trailers");
             push("content-type", content_type::GRPC);
         }
-        if kind != Kind::Named {
+        if kind != FixedFieldsKind::Named {
             push("user-agent", origin.user_agent);
         }
         Self { verb: verb.clone(), kind, method: Method::at(path), fields: FixedFields::new(fields) }
@@ -222,14 +222,14 @@ impl RawRequestHeaders {
 
     /// Returns whether it is gRPC without a content subtype. False does not rule gRPC out.
     pub(crate) fn is_grpc(&self) -> bool {
-        self.kind == Kind::Grpc
+        self.kind == FixedFieldsKind::Grpc
     }
 
     /// Appends the fields that are not part of the fixed headers.
     pub(crate) fn emit(&self, headers: &HeaderMap, fields: &mut FieldList) -> Result<(), MetadataTooLarge> {
         // The server's limit is checked when the stream is opened.
         let size_max = usize::MAX;
-        if self.kind != Kind::Grpc {
+        if self.kind != FixedFieldsKind::Grpc {
             return metadata::emit_raw(headers, |_| false, size_max, fields);
         }
         if headers.len() <= 2 {
@@ -247,7 +247,7 @@ pub(crate) struct RawRequestHeadersCache {
 }
 
 /// Applications choose the paths; a collision only costs time.
-fn hash_of(path: &str, kind: Kind) -> usize {
+fn hash_of(path: &str, kind: FixedFieldsKind) -> usize {
     let (chunks, rest) = path.as_bytes().as_chunks::<8>();
     let rest = rest.iter().fold(kind as u64, |word, byte| word << 8 | u64::from(*byte));
     let words = chunks.iter().map(|chunk| u64::from_le_bytes(*chunk));
@@ -265,7 +265,7 @@ impl RawRequestHeadersCache {
         headers: &HeaderMap,
         origin: Origin<'_>,
     ) -> Arc<RawRequestHeaders> {
-        let kind = Kind::of(headers);
+        let kind = FixedFieldsKind::of(headers);
         let matches = |entry: &Arc<RawRequestHeaders>| {
             entry.kind == kind && entry.method.path() == path && entry.verb == *verb
         };
@@ -288,9 +288,9 @@ mod tests {
         grpc.insert(CONTENT_TYPE, content_type::GRPC.parse().unwrap());
         let path = "/shop.Shop/Buy";
         let hash_of = |path: &str, kind| hash_of(path, kind) % CHANNEL_CACHE_MAX;
-        let hash = hash_of(path, Kind::Grpc);
+        let hash = hash_of(path, FixedFieldsKind::Grpc);
         let other = (0..).map(|index| format!("/shop.Shop/Buy{index}"));
-        let other = other.into_iter().find(|other| hash_of(other, Kind::Grpc) == hash).unwrap();
+        let other = other.into_iter().find(|other| hash_of(other, FixedFieldsKind::Grpc) == hash).unwrap();
         let entries = RawRequestHeadersCache::default();
         for (verb, path) in
             [(Verb::POST, path), (Verb::POST, &other), (Verb::PUT, &other), (Verb::POST, path)]
@@ -359,7 +359,9 @@ mod tests {
     #[test]
     fn paths_are_spread() {
         let mut hashes: Vec<usize> = (0..CHANNEL_CACHE_MAX)
-            .map(|index| hash_of(&format!("/shop.Shop/Buy{index}"), Kind::Grpc) % CHANNEL_CACHE_MAX)
+            .map(|index| {
+                hash_of(&format!("/shop.Shop/Buy{index}"), FixedFieldsKind::Grpc) % CHANNEL_CACHE_MAX
+            })
             .collect();
         hashes.sort_unstable();
         hashes.dedup();

@@ -8,10 +8,10 @@ use crate::status::Code;
 
 /// Tasks to run once the lock is released, in this order.
 #[derive(Debug, Default)]
-pub(crate) struct Deferred(Vec<Task>);
+pub(crate) struct Deferred(Vec<DeferredTask>);
 
 #[derive(Debug)]
-enum Task {
+enum DeferredTask {
     Wake(Waker),
     Count(CallMeasure),
     /// Without a code, this holder of the measure has nothing more to record.
@@ -23,7 +23,7 @@ impl Deferred {
     #[inline]
     pub(crate) fn wake(&mut self, waker: Option<Waker>) {
         if let Some(waker) = waker {
-            self.0.push(Task::Wake(waker));
+            self.0.push(DeferredTask::Wake(waker));
         }
     }
 
@@ -31,7 +31,7 @@ impl Deferred {
     #[inline]
     pub(crate) fn count(&mut self, measure: &CallMeasure) {
         if measure.is_some() {
-            self.0.push(Task::Count(measure.clone()));
+            self.0.push(DeferredTask::Count(measure.clone()));
         }
     }
 
@@ -39,7 +39,7 @@ impl Deferred {
     #[inline]
     pub(crate) fn end(&mut self, measure: CallMeasure, code: Option<Code>) {
         if measure.is_some() {
-            self.0.push(Task::End(measure, code));
+            self.0.push(DeferredTask::End(measure, code));
         }
     }
 
@@ -59,7 +59,7 @@ impl Deferred {
     pub(super) fn run(&mut self) -> bool {
         let mut has_woken = false;
         for task in self.0.drain(..) {
-            has_woken |= matches!(task, Task::Wake(_));
+            has_woken |= matches!(task, DeferredTask::Wake(_));
             task.run();
         }
         has_woken
@@ -71,7 +71,7 @@ impl Deferred {
 }
 
 /// The last [deferred](Deferred::take) task.
-pub(super) struct LastTask(Option<Task>);
+pub(super) struct LastTask(Option<DeferredTask>);
 
 impl LastTask {
     pub(super) fn run(self) {
@@ -81,7 +81,7 @@ impl LastTask {
     }
 }
 
-impl Task {
+impl DeferredTask {
     #[inline]
     fn run(self) {
         match self {

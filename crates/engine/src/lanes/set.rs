@@ -29,7 +29,7 @@ pub(crate) struct LaneSet {
     /// Notified when a lane becomes ready.
     became_ready: Notify,
     connector: Arc<Connector>,
-    all: Mutex<All>,
+    all: Mutex<LaneList>,
     policy_task: Option<PolicyTask>,
     weak: Weak<Self>,
 }
@@ -61,7 +61,7 @@ struct ReadyLane {
 }
 
 /// Changed only under the lock of [`LaneSet::all`]. [`LaneSet::refresh`] updates the ready lanes from it.
-struct All {
+struct LaneList {
     /// Lanes in the order of their opening; never empty.
     lanes: Vec<Arc<Lane>>,
     closing: Vec<Closing>,
@@ -85,7 +85,7 @@ impl LaneSet {
                 observer,
                 ready: PerThread::default(),
                 became_ready: Notify::new(),
-                all: Mutex::new(All {
+                all: Mutex::new(LaneList {
                     next_id: ids.end,
                     lanes: ids.map(lane).collect(),
                     closing: Vec::new(),
@@ -309,7 +309,7 @@ impl LaneSet {
         self.ready.current().ready()
     }
 
-    fn all(&self) -> MutexGuard<'_, All> {
+    fn all(&self) -> MutexGuard<'_, LaneList> {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

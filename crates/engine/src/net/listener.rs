@@ -16,11 +16,11 @@ use super::tcp_keepalive::TcpKeepalive;
 #[derive(Debug)]
 pub(crate) struct Listener {
     fd: AsyncFd<socket2::Socket>,
-    kind: Kind,
+    kind: ListenerKind,
 }
 
 #[derive(Debug)]
-enum Kind {
+enum ListenerKind {
     Tcp { keepalive: Option<TcpKeepalive> },
     Unix { path: Option<PathBuf> },
 }
@@ -37,7 +37,7 @@ impl Listener {
                 if let Some(keepalive) = keepalive {
                     keepalive.apply(&socket)?;
                 }
-                Self::new(socket, Kind::Tcp { keepalive })
+                Self::new(socket, ListenerKind::Tcp { keepalive })
             }
             ListenAddress::Unix(path) => {
                 let listener = match UnixListener::bind(path) {
@@ -48,27 +48,27 @@ impl Listener {
                     }
                     bound => bound?,
                 };
-                Self::new(listener.into_std()?.into(), Kind::Unix { path: Some(path.clone()) })
+                Self::new(listener.into_std()?.into(), ListenerKind::Unix { path: Some(path.clone()) })
             }
             ListenAddress::UnixAbstract(name) => {
                 let listener = UnixListener::bind(abstract_path(name))?;
-                Self::new(listener.into_std()?.into(), Kind::Unix { path: None })
+                Self::new(listener.into_std()?.into(), ListenerKind::Unix { path: None })
             }
         }
     }
 
-    fn new(socket: socket2::Socket, kind: Kind) -> io::Result<Self> {
+    fn new(socket: socket2::Socket, kind: ListenerKind) -> io::Result<Self> {
         Ok(Self { fd: watch(socket, Interest::READABLE)?, kind })
     }
 
     /// Returns the address, with the port that the system chose.
     pub(crate) fn local_address(&self, requested: &ListenAddress) -> io::Result<ListenAddress> {
         match self.kind {
-            Kind::Tcp { .. } => {
+            ListenerKind::Tcp { .. } => {
                 let local = self.fd.get_ref().local_addr()?.as_socket();
                 Ok(local.map_or_else(|| requested.clone(), ListenAddress::from))
             }
-            Kind::Unix { .. } => Ok(requested.clone()),
+            ListenerKind::Unix { .. } => Ok(requested.clone()),
         }
     }
 
@@ -76,14 +76,14 @@ impl Listener {
     pub(crate) async fn accept(&self) -> io::Result<Accepted> {
         let (socket, peer) = self.fd.async_io(Interest::READABLE, accept).await?;
         match self.kind {
-            Kind::Tcp { keepalive } => {
+            ListenerKind::Tcp { keepalive } => {
                 if let Some(keepalive) = keepalive.filter(|_| !INHERITS_KEEPALIVE) {
                     // It fails if the client has already gone, which the first read detects.
                     let _ = keepalive.apply(&socket);
                 }
                 Ok(Accepted::tcp(socket, peer.as_socket()))
             }
-            Kind::Unix { .. } => Accepted::unix(socket),
+            ListenerKind::Unix { .. } => Accepted::unix(socket),
         }
     }
 }
@@ -125,7 +125,7 @@ fn accept(listener: &socket2::Socket) -> io::Result<(socket2::Socket, socket2::S
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        if let Kind::Unix { path: Some(path) } = &self.kind {
+        if let ListenerKind::Unix { path: Some(path) } = &self.kind {
             // The file may already be gone.
             let _ = std::fs::remove_file(path);
         }

@@ -46,14 +46,14 @@ pub(super) struct Connections {
     listening: OnceLock<Vec<(u64, ListenAddress)>>,
     limits: ConnectionLimits,
     memory: Arc<MemoryBudget>,
-    list: Mutex<List>,
+    list: Mutex<ConnectionList>,
     emptied: Notify,
     draining: Draining,
 }
 
 #[derive(Debug, Default)]
-struct List {
-    open: Slab<Arc<Open>>,
+struct ConnectionList {
+    open: Slab<Arc<OpenConnection>>,
     by_address: HashMap<IpAddr, usize>,
     /// Time at which room was last made.
     room_made_at: Option<Instant>,
@@ -63,7 +63,7 @@ struct List {
 }
 
 #[derive(Debug)]
-struct Open {
+struct OpenConnection {
     connection: Arc<Connection>,
     address: Option<IpAddr>,
     maintenance: Mutex<Maintenance>,
@@ -180,7 +180,7 @@ impl Connections {
         }
         list.room_made_at = Some(now);
         drop(list);
-        let idle_since = |open: &Arc<Open>| {
+        let idle_since = |open: &Arc<OpenConnection>| {
             let state = open.connection.lock();
             state.idle_since(now).filter(|_| !state.http2.is_closed())
         };
@@ -203,7 +203,7 @@ impl Connections {
     ) -> Registered {
         let maintenance = Maintenance::new(&self.limits.times, random_unit(), Instant::now());
         let connection = Arc::clone(connection);
-        let open = Arc::new(Open {
+        let open = Arc::new(OpenConnection {
             connection,
             address,
             maintenance: Mutex::new(maintenance),
@@ -223,12 +223,12 @@ impl Connections {
         Registered { connections: Arc::clone(self), open, index }
     }
 
-    fn lock(&self) -> MutexGuard<'_, List> {
+    fn lock(&self) -> MutexGuard<'_, ConnectionList> {
         self.list.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns all connections. Callers lock single ones, which must not block the list.
-    fn all(&self) -> Vec<Arc<Open>> {
+    fn all(&self) -> Vec<Arc<OpenConnection>> {
         self.lock().open.iter().map(|(_, open)| Arc::clone(open)).collect()
     }
 
@@ -306,7 +306,7 @@ impl Connections {
     /// Closes connections that exceed the memory budget: first those whose clients barely read their responses. If
     /// requests take too much, those with the largest requests follow. Responses that clients do read are no reason to
     /// close, since no more are built until they have been sent.
-    fn make_memory(&self, mut total: BufferedBytes, mut holding: Vec<(CheckResult, Arc<Open>)>) {
+    fn make_memory(&self, mut total: BufferedBytes, mut holding: Vec<(CheckResult, Arc<OpenConnection>)>) {
         let max = self.memory.max();
         let target = if self.memory.is_waited_for() { max - max / ROOM_MADE } else { max };
         holding.sort_unstable_by_key(|(result, _)| {
@@ -372,7 +372,7 @@ impl Drop for Connections {
     }
 }
 
-impl Open {
+impl OpenConnection {
     fn drain(&self) {
         self.connection.lock().drain();
     }
@@ -385,7 +385,7 @@ impl Open {
 /// A connection's entry in the list, removed on drop.
 pub(super) struct Registered {
     connections: Arc<Connections>,
-    open: Arc<Open>,
+    open: Arc<OpenConnection>,
     index: usize,
 }
 

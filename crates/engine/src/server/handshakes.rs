@@ -15,11 +15,11 @@ use crate::connection::Connection;
 #[derive(Debug)]
 pub(super) struct Handshakes {
     max: usize,
-    list: Mutex<List>,
+    list: Mutex<HandshakeList>,
 }
 
 #[derive(Debug, Default)]
-struct List {
+struct HandshakeList {
     next_id: u64,
     /// In the order of their start.
     underway: BTreeMap<u64, Arc<Notify>>,
@@ -45,7 +45,7 @@ impl Handshakes {
         Handshake { all: Arc::clone(self), id, cancelled }
     }
 
-    fn lock(&self) -> MutexGuard<'_, List> {
+    fn lock(&self) -> MutexGuard<'_, HandshakeList> {
         self.list.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

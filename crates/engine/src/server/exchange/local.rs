@@ -24,12 +24,12 @@ pub(in crate::server) type RequestStream = Pin<Box<dyn Stream<Item = Result<Byte
 
 /// Queue of requests for the handler and responses for the caller. User code never runs under its lock.
 pub(in crate::server) struct LocalExchange {
-    state: Mutex<State>,
+    state: Mutex<ExchangeState>,
     pub(in crate::server) measure: CallMeasure,
 }
 
 #[derive(Default)]
-struct State {
+struct ExchangeState {
     /// `None` while a reader polls it, after the last request, and once discarded.
     requests: Option<RequestStream>,
     are_requests_over: bool,
@@ -63,7 +63,7 @@ impl LocalExchange {
         self.lock().requests = Some(requests);
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, ExchangeState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -181,7 +181,7 @@ impl LocalExchange {
     }
 }
 
-impl State {
+impl ExchangeState {
     /// Returns the caller's waker if it waits.
     fn awaiting(&mut self) -> Option<Waker> {
         if std::mem::take(&mut self.is_awaited) { self.caller.take() } else { None }
