@@ -2,6 +2,7 @@
 
 mod attempts;
 mod duplex;
+mod hedging;
 mod opening;
 mod prepared;
 mod raw;

@@ -72,6 +72,15 @@ impl Endpoints {
         endpoints
     }
 
+    /// Returns the header whose value the policy hashes, if it does.
+    #[inline]
+    pub(crate) fn hash_header(&self) -> Option<&str> {
+        match &self.kind {
+            Kind::One(_) => None,
+            Kind::Balanced(balanced) => balanced.hash_header(),
+        }
+    }
+
     /// Returns the connection for the next call; `None` if the call has to wait or fails.
     #[inline]
     pub(crate) fn pick(&self, affinity: Option<u64>) -> Option<Arc<Connection>> {

@@ -35,8 +35,12 @@ pub(super) struct Attempts<'a> {
 
 impl<'a> Attempts<'a> {
     pub(super) fn new(channel: &'a Channel, options: &'a CallOptions, call: &'a Prepared) -> Self {
-        let (affinity, wait_for_ready) = (options.affinity, options.wait_for_ready);
         let endpoints = channel.endpoints();
+        let affinity = match endpoints.hash_header() {
+            None => options.affinity,
+            Some(name) => call.fields.hash_of(name).or(options.affinity),
+        };
+        let wait_for_ready = options.wait_for_ready;
         let ticket = WaitTicket::new(endpoints);
         let retries = Retries::new(channel, call, options);
         Self { endpoints, ticket, call, affinity, wait_for_ready, is_full: false, lanes_gone: 0, retries }
@@ -158,16 +162,19 @@ impl<'a> Attempts<'a> {
         connection: &Arc<Connection>,
         status: Status,
     ) -> Result<usize, Status> {
-        let mut progress = Progress::Unprocessed;
-        if connection.lock().http2.peer_going_away() {
-            self.endpoints.lost(connection);
-            self.lanes_gone += 1;
-            if self.lanes_gone < LANES_TRIED_MAX {
-                progress = Progress::Unsent;
-            }
-        }
+        let progress = self.progress_of_unprocessed(connection);
         self.call.note_reached(connection, None);
         self.retries.next_attempt(status, progress, false).await
+    }
+
+    /// Returns how far an attempt got that the server has not processed.
+    pub(super) fn progress_of_unprocessed(&mut self, connection: &Arc<Connection>) -> Progress {
+        if !connection.lock().http2.peer_going_away() {
+            return Progress::Unprocessed;
+        }
+        self.endpoints.lost(connection);
+        self.lanes_gone += 1;
+        if self.lanes_gone < LANES_TRIED_MAX { Progress::Unsent } else { Progress::Unprocessed }
     }
 
     /// Records a failed attempt, and waits until the next one may start. `is_committed`: response headers had arrived.

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use http::HeaderMap;
+use thalweg_balance::policy::RingHash;
 use thalweg_http2::{Block, FieldList, FixedFields, Indexing};
 use tokio::time::{Instant, timeout_at};
 
@@ -49,6 +50,18 @@ pub(super) struct RequestFields {
 const PREVIOUS_ATTEMPTS: &[u8] = b"grpc-previous-rpc-attempts";
 
 impl RequestFields {
+    /// Returns the hash of a header's values, as `ring_hash` uses it (gRFC A76).
+    #[cold]
+    pub(super) fn hash_of(&self, name: &str) -> Option<u64> {
+        let values: Vec<&[u8]> = self
+            .extra
+            .iter()
+            .filter(|field| field.name == name.as_bytes())
+            .map(|field| field.value)
+            .collect();
+        (!values.is_empty()).then(|| RingHash::hash(&values.join(&b","[..])))
+    }
+
     /// Returns the headers for a connection. `adapted` stores those of an endpoint with names of its own.
     #[inline]
     pub(super) fn block<'a>(

@@ -92,6 +92,6 @@ impl<'a> Retries<'a> {
 }
 
 /// Returns the server's pushback in the trailers of a failed call.
-fn pushback(trailers: &HeaderMap) -> Pushback {
+pub(super) fn pushback(trailers: &HeaderMap) -> Pushback {
     Pushback::parse(trailers.get_all(Pushback::TRAILER).iter().map(http::HeaderValue::as_bytes))
 }

@@ -8,10 +8,12 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http::HeaderMap;
+use thalweg_balance::service_config::AttemptPolicy;
 use thalweg_http2::{self as http2, Block, ErrorCode, OpenError, StreamId, Tag};
 use tokio::time::Instant;
 
 use super::attempts::Attempts;
+use super::hedging;
 use super::opening::{NotOpened, open_stream};
 use super::prepared::{Prepared, RequestFields, within};
 use crate::call_context::{CallContext, Phase};
@@ -79,6 +81,9 @@ pub(super) async fn attempts<M: Encode, R: AwaitedResponse>(
     options: &CallOptions,
     awaited: R,
 ) -> Result<Outcome<R::Started>, Status> {
+    if let Some(AttemptPolicy::Hedging(policy)) = &options.attempts {
+        return Box::pin(hedging::attempts(channel, call, message, options, awaited, policy)).await;
+    }
     let mut attempts = Attempts::new(channel, options, call);
     let mut large = None;
     loop {
@@ -173,7 +178,7 @@ impl AwaitedResponse for OneMessage {
 }
 
 /// Result of one attempt at a call.
-enum Attempt<S> {
+pub(super) enum Attempt<S> {
     Done(Result<Arrived, Status>),
     Started(S),
     /// The lane did not accept the call.
@@ -203,7 +208,7 @@ pub struct UnaryResponse {
 }
 
 /// One attempt at a call with one message on one connection. Dropping it cancels the call.
-struct UnaryAttempt<'a, 'b, Req, R> {
+pub(super) struct UnaryAttempt<'a, 'b, Req, R> {
     connection: &'a Arc<Connection>,
     ticket: &'a mut WaitTicket<'b>,
     call: &'a Prepared,
@@ -226,7 +231,7 @@ enum Progress {
 
 impl<'a, 'b, Req, R> UnaryAttempt<'a, 'b, Req, R> {
     #[inline]
-    fn new(
+    pub(super) fn new(
         connection: &'a Arc<Connection>,
         ticket: &'a mut WaitTicket<'b>,
         call: &'a Prepared,

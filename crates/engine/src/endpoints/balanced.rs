@@ -34,6 +34,8 @@ pub(crate) struct Balanced {
     /// Notified after each decision.
     decided: Notify,
     signals: Arc<Signals>,
+    /// Request header whose value the policy hashes.
+    hash_header: Option<String>,
     /// Holds the control's state while its task does not run.
     parked: Arc<Mutex<Option<Box<Control>>>>,
     weak: Weak<Self>,
@@ -81,16 +83,22 @@ impl Balanced {
     pub(super) fn new(lanes: Lanes, connector: Connector, config: BalancedConfig) -> Arc<Self> {
         let signals = Arc::new(Signals::default());
         Arc::new_cyclic(|weak: &Weak<Self>| {
+            let hash_header = config.policy.hash_header().map(str::to_owned);
             let factory = EndpointFactory { lanes, connector, observer: weak.clone() };
             let control = Control::new(config, factory, Arc::clone(&signals));
             Self {
                 views: PerThread::new(ThreadView::new),
                 decided: Notify::new(),
                 signals,
+                hash_header,
                 parked: Arc::new(Mutex::new(Some(Box::new(control)))),
                 weak: weak.clone(),
             }
         })
+    }
+
+    pub(super) fn hash_header(&self) -> Option<&str> {
+        self.hash_header.as_deref()
     }
 
     /// Returns the connection for the next call; `None` if it has to wait or fails.

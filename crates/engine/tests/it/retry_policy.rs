@@ -238,3 +238,57 @@ fn invalid_service_config_is_an_error_that_names_the_field() {
     let error = Channel::new("memory:1", config).expect_err("no such policy").to_string();
     assert!(error.contains("fastest"), "{error}");
 }
+
+/// At most three attempts, each 100 ms after the former.
+const HEDGING: &str = r#""hedgingPolicy": { "maxAttempts": 3, "hedgingDelay": "0.1s",
+    "nonFatalStatusCodes": ["UNAVAILABLE"] }"#;
+
+/// Returns the stream of the next attempt and its time in milliseconds.
+async fn next_attempt(peer: &mut Peer, started: Instant) -> (u32, u128) {
+    let stream = soon(peer.next_of(Kind::Headers)).await.stream;
+    (stream, started.elapsed().as_millis())
+}
+
+#[tokio::test(start_paused = true)]
+async fn hedged_call_takes_the_first_response_and_cancels_the_others() {
+    let (channel, mut peer, _accepted) = connected_by(config(HEDGING, ""), &[]).await;
+    let (started, call) = (Instant::now(), spawn_echo(&channel, "x"));
+    let mut streams = Vec::new();
+    for expected in [0, 100, 200] {
+        let (stream, at) = next_attempt(&mut peer, started).await;
+        assert_eq!(at, expected);
+        streams.push(stream);
+    }
+    let answered = streams.remove(1);
+    peer.headers(answered, false, OK_HEADERS)
+        .message(answered, false, b"y")
+        .headers(answered, true, OK)
+        .send()
+        .await;
+    soon(call).await.expect("no panic").expect("a response");
+    for stream in streams {
+        let reset = soon(peer.next_of(Kind::RstStream)).await;
+        assert_eq!((reset.stream, reset.code()), (stream, ErrorCode::Cancel));
+    }
+    assert_eq!(channel.lanes()[0].in_flight, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn failure_of_a_hedged_attempt_starts_the_next_or_ends_the_call() {
+    let fails = |code: Code| code.number().to_string();
+    for (first, outcome) in [(Code::Unavailable, Ok(())), (Code::NotFound, Err(Code::NotFound))] {
+        let (channel, mut peer, _accepted) = connected_by(config(HEDGING, ""), &[]).await;
+        let (started, call) = (Instant::now(), spawn_echo(&channel, "x"));
+        let (stream, _) = next_attempt(&mut peer, started).await;
+        let failure = [OK_HEADERS, &[("grpc-status", &*fails(first))]].concat();
+        peer.headers(stream, true, &failure).send().await;
+        if outcome.is_ok() {
+            let (stream, at) = next_attempt(&mut peer, started).await;
+            assert_eq!(at, 0);
+            peer.headers(stream, false, OK_HEADERS).message(stream, false, b"y").headers(stream, true, OK);
+            peer.send().await;
+        }
+        let ended = soon(call).await.expect("no panic");
+        assert_eq!(ended.map(drop).map_err(|status| status.code()), outcome);
+    }
+}

@@ -1,0 +1,152 @@
+//! Hedging (gRFC A6): several attempts at a call with one message at the same time; the first response wins.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use thalweg_balance::retry::{self, HedgingDecision, HedgingPolicy, HedgingState, HedgingStep, Progress};
+use tokio::time::{Instant, sleep_until};
+
+use super::attempts::Attempts;
+use super::prepared::{Prepared, RequestFields};
+use super::retries::pushback;
+use super::unary::{Attempt, AwaitedResponse, Outcome, UnaryAttempt};
+use crate::channel::Channel;
+use crate::encode::Encode;
+use crate::options::CallOptions;
+use crate::status::Status;
+
+/// The parts of a call that its attempts share.
+struct Hedged<'a, M, R> {
+    channel: &'a Channel,
+    call: &'a Prepared,
+    message: &'a M,
+    options: &'a CallOptions,
+    awaited: R,
+}
+
+/// How an attempt ended.
+enum Ended<S> {
+    Response(Outcome<S>),
+    /// `response` has the failure if the caller takes failed responses.
+    Failed {
+        status: Status,
+        progress: Progress,
+        response: Option<Outcome<S>>,
+    },
+    /// The call cannot be sent.
+    Invalid(Status),
+}
+
+/// Makes attempts at a call until one responds, or none is left. Dropping the others cancels them.
+pub(super) async fn attempts<M: Encode, R: AwaitedResponse>(
+    channel: &Channel,
+    call: &Prepared,
+    message: &M,
+    options: &CallOptions,
+    awaited: R,
+    policy: &HedgingPolicy,
+) -> Result<Outcome<R::Started>, Status> {
+    let hedged = Hedged { channel, call, message, options, awaited };
+    let now = || Instant::now().into_std();
+    let throttle = channel.throttle();
+    let deadline = call.deadline.map(Instant::into_std);
+    let mut state = HedgingState::new(policy.clone(), deadline, now());
+    let mut running: Vec<(u32, Pin<Box<_>>)> = Vec::new();
+    let mut last = Err(Status::internal("no attempt was started"));
+    loop {
+        let wake_at = match state.poll(throttle, now()) {
+            HedgingStep::Start(number) => {
+                if number > 0 {
+                    call.progress.note_attempt();
+                }
+                running.push((number, Box::pin(hedged.attempt(call.fields_of_retry(number)))));
+                continue;
+            }
+            HedgingStep::WaitUntil(at) => Some(Instant::from_std(at)),
+            HedgingStep::Idle => None,
+            HedgingStep::Ended => return last,
+        };
+        let ended = poll_fn(|cx| poll_ended(&mut running, cx));
+        let (number, ended) = match wake_at {
+            None => ended.await,
+            Some(at) => tokio::select! {
+                biased;
+                ended = ended => ended,
+                () = sleep_until(at) => continue,
+            },
+        };
+        let (outcome, result) = match ended {
+            Ended::Invalid(status) => return Err(status),
+            Ended::Response(response) => (retry::Outcome::new(crate::status::Code::Ok), Ok(response)),
+            Ended::Failed { status, progress, response } => {
+                let outcome = retry::Outcome::new(status.code()).progress(progress);
+                (outcome.pushback(pushback(status.metadata())), response.ok_or(status))
+            }
+        };
+        match state.on_outcome(number, &outcome, throttle, now()) {
+            HedgingDecision::End { .. } => return result,
+            HedgingDecision::Continue => last = result,
+            HedgingDecision::Restart => {
+                running.push((number, Box::pin(hedged.attempt(call.fields_of_retry(number)))));
+            }
+        }
+    }
+}
+
+impl<M: Encode, R: AwaitedResponse> Hedged<'_, M, R> {
+    /// Makes one attempt. `fields` are its request headers, if they differ from the first attempt's.
+    async fn attempt(&self, fields: Option<RequestFields>) -> Ended<R::Started> {
+        let failed = |status, progress| Ended::Failed { status, progress, response: None };
+        let fields = fields.as_ref().unwrap_or(&self.call.fields);
+        let mut attempts = Attempts::new(self.channel, self.options, self.call);
+        let mut large = None;
+        loop {
+            let connection = match attempts.next_connection().await {
+                Ok(connection) => connection,
+                Err(status) => return failed(status, Progress::Processed),
+            };
+            let ticket = &mut attempts.ticket;
+            let Self { call, message, awaited, .. } = *self;
+            let attempt =
+                UnaryAttempt::new(&connection, ticket, call, fields, message, &mut large, awaited).await;
+            return match attempt {
+                Attempt::Done(Ok(arrived)) => match R::failure(&arrived) {
+                    None => Ended::Response(Outcome::Done(arrived)),
+                    Some(status) => Ended::Failed {
+                        status,
+                        progress: Progress::Processed,
+                        response: Some(Outcome::Done(arrived)),
+                    },
+                },
+                Attempt::Done(Err(status)) => Ended::Invalid(status),
+                Attempt::Started(started) => {
+                    Ended::Response(Outcome::Started(Arc::clone(&connection), started))
+                }
+                Attempt::NotOpened(refused) => match attempts.refused(&refused, &connection) {
+                    Ok(()) => continue,
+                    Err(status) => failed(status, Progress::Processed),
+                },
+                Attempt::Unprocessed(status) => failed(status, attempts.progress_of_unprocessed(&connection)),
+                Attempt::Failed { status, .. } => failed(status, Progress::Processed),
+            };
+        }
+    }
+}
+
+/// Polls the attempts in the order of their start, and removes the first that has ended.
+fn poll_ended<F: Future>(
+    running: &mut Vec<(u32, Pin<Box<F>>)>,
+    cx: &mut Context<'_>,
+) -> Poll<(u32, F::Output)> {
+    for index in 0..running.len() {
+        let (number, attempt) = &mut running[index];
+        if let Poll::Ready(ended) = attempt.as_mut().poll(cx) {
+            let number = *number;
+            drop(running.remove(index));
+            return Poll::Ready((number, ended));
+        }
+    }
+    Poll::Pending
+}
