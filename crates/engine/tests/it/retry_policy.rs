@@ -275,12 +275,12 @@ async fn hedged_call_takes_the_first_response_and_cancels_the_others() {
 
 #[tokio::test(start_paused = true)]
 async fn failure_of_a_hedged_attempt_starts_the_next_or_ends_the_call() {
-    let fails = |code: Code| code.number().to_string();
     for (first, outcome) in [(Code::Unavailable, Ok(())), (Code::NotFound, Err(Code::NotFound))] {
         let (channel, mut peer, _accepted) = connected_by(config(HEDGING, ""), &[]).await;
         let (started, call) = (Instant::now(), spawn_echo(&channel, "x"));
         let (stream, _) = next_attempt(&mut peer, started).await;
-        let failure = [OK_HEADERS, &[("grpc-status", &*fails(first))]].concat();
+        let number = first.number().to_string();
+        let failure = [OK_HEADERS, &[("grpc-status", &*number)]].concat();
         peer.headers(stream, true, &failure).send().await;
         if outcome.is_ok() {
             let (stream, at) = next_attempt(&mut peer, started).await;
