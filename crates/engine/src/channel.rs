@@ -383,6 +383,7 @@ impl Channel {
                 resolver,
                 refresh: config.resolution_refresh,
                 interval_min: config.resolution_interval_min,
+                idle_timeout: config.idle_timeout,
             }),
         };
         let mut lanes = config.lanes.clone();

@@ -26,6 +26,8 @@ pub(crate) struct BalancedConfig {
     pub(crate) refresh: Option<Duration>,
     /// Minimum time between two resolutions.
     pub(crate) interval_min: Duration,
+    /// Time without calls after which the connections are closed.
+    pub(crate) idle_timeout: Option<Duration>,
 }
 
 /// The endpoints of one channel, with its policy's last decision.
@@ -97,6 +99,12 @@ impl Balanced {
         })
     }
 
+    /// Returns how often endpoints were picked so far, in total.
+    pub(super) fn picks(&self) -> u64 {
+        let turns = self.views.all().map(|own| own.turn.load(Ordering::Relaxed));
+        turns.fold(0, u64::wrapping_add)
+    }
+
     pub(super) fn hash_header(&self) -> Option<&str> {
         self.hash_header.as_deref()
     }
@@ -160,6 +168,7 @@ impl Balanced {
                 }
                 Picked::Failed(_) | Picked::Wait => {}
             }
+            self.signals.call_waits();
             if !self.ensure_running() {
                 return Err(Status::unavailable("failed to connect: the runtime of the call shuts down"));
             }

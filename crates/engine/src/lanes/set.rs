@@ -254,6 +254,14 @@ impl LaneSet {
         }
     }
 
+    /// Closes all connections after their last calls.
+    pub(crate) fn dismiss_all(&self) {
+        let lanes = self.all().lanes.clone();
+        for lane in lanes {
+            lane.dismiss();
+        }
+    }
+
     /// Returns the calls in flight on all lanes that accept calls.
     pub(crate) fn in_flight(&self) -> u64 {
         self.ready().lanes.iter().map(|ready| ready.connection.in_flight() as u64).sum()
