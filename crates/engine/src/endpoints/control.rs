@@ -13,12 +13,24 @@ use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
-use super::balanced::{Balanced, BalancedConfig, View};
-use crate::endpoint_settings::EndpointSettings;
-use crate::lanes::{Connector, LaneSet, Lanes};
+use super::views::{View, Views};
+use crate::lanes::{ChannelParts, Connector, LaneSet, LaneSetObserver, Lanes};
 use crate::random::random_unit;
 use crate::registry;
 use crate::resolver::{AddressSource, Resolution, ResolveError, Resolver};
+
+/// Settings of a balanced channel.
+#[derive(Debug)]
+pub(crate) struct BalancedConfig {
+    pub(crate) policy: Box<dyn Policy>,
+    pub(crate) resolver: Arc<dyn Resolver>,
+    /// Period of resolutions without a reason, for resolvers that look up names.
+    pub(crate) refresh: Option<Duration>,
+    /// Minimum time between two resolutions.
+    pub(crate) interval_min: Duration,
+    /// Time without calls after which the connections are closed.
+    pub(crate) idle_timeout: Option<Duration>,
+}
 
 /// State of a balanced channel's control, between and during its decisions.
 #[derive(Debug)]
@@ -103,25 +115,41 @@ impl Signals {
     }
 }
 
+impl LaneSetObserver for Signals {
+    fn changed(&self) {
+        self.endpoint_changed();
+    }
+}
+
+/// Settings of an endpoint in place of its channel's: an attribute of the endpoint.
+pub(crate) struct OwnSettings(pub(crate) Box<dyn ConnectorFactory>);
+
+/// Creates the connector of an endpoint with settings of its own.
+pub(crate) trait ConnectorFactory: Send + Sync {
+    fn lanes(&self) -> &Lanes;
+
+    fn connector(&self, channel: ChannelParts) -> Connector;
+}
+
 /// Creates the lanes of endpoints.
 #[derive(Debug)]
 pub(super) struct EndpointFactory {
     pub(super) lanes: Lanes,
     /// Its addresses are replaced.
     pub(super) connector: Connector,
-    pub(super) observer: Weak<Balanced>,
 }
 
 impl EndpointFactory {
-    fn create(&self, endpoint: &Endpoint, endpoints: usize) -> Arc<LaneSet> {
-        let (lanes, mut connector) = match endpoint.get::<EndpointSettings>() {
-            Some(own) => (own.lanes(), own.connector(self.connector.channel_parts())),
+    fn create(&self, endpoint: &Endpoint, endpoints: usize, observer: &Arc<Signals>) -> Arc<LaneSet> {
+        let (lanes, mut connector) = match endpoint.get::<OwnSettings>() {
+            Some(OwnSettings(own)) => (own.lanes(), own.connector(self.connector.channel_parts())),
             None => (&self.lanes, self.connector.to(AddressSource::Endpoint(endpoint.clone()))),
         };
         // The control closes the connections of an idle channel: a policy would connect them again.
         let maintenance = connector.connection.maintenance.without_idle_timeout();
         connector.connection.maintenance = Arc::new(maintenance);
-        LaneSet::new(&lanes.for_endpoint(endpoints), connector, Some(self.observer.clone() as _))
+        let observer: Weak<dyn LaneSetObserver> = Arc::<Signals>::downgrade(observer);
+        LaneSet::new(&lanes.for_endpoint(endpoints), connector, Some(observer))
     }
 }
 
@@ -169,7 +197,7 @@ impl Control {
     }
 
     /// Runs until the channel is dropped.
-    pub(super) async fn run(&mut self, channel: &Weak<Balanced>) {
+    pub(super) async fn run(&mut self, channel: &Weak<Views>) {
         // A resolution of a runtime that has ended will not complete.
         if self.is_resolving {
             self.resolving.restart();
@@ -234,7 +262,7 @@ impl Control {
                 None => Entry {
                     id: registry::next_id(),
                     endpoint: endpoint.clone(),
-                    set: self.factory.create(endpoint, selected.len()),
+                    set: self.factory.create(endpoint, selected.len(), &self.signals),
                     state: ConnectivityState::Idle,
                 },
             };
@@ -246,7 +274,7 @@ impl Control {
 
     /// Closes the connections of a channel without calls. Returns `None` if it is not idle; otherwise when to check
     /// again, if not at the next call.
-    fn check_idleness(&mut self, channel: &Balanced) -> Option<Option<std::time::Instant>> {
+    fn check_idleness(&mut self, channel: &Views) -> Option<Option<std::time::Instant>> {
         let idleness = self.idleness.as_mut()?;
         let has_calls = self.entries.iter().any(|entry| entry.set.in_flight() > 0);
         let is_idle = idleness.check(channel.picks(), has_calls, Instant::now());
@@ -265,7 +293,7 @@ impl Control {
     }
 
     /// Decides, and publishes the decision. Returns when to decide again at the latest.
-    fn decide(&mut self, channel: &Balanced) -> Option<std::time::Instant> {
+    fn decide(&mut self, channel: &Views) -> Option<std::time::Instant> {
         let (now, needs) = (Instant::now().into_std(), self.policy.needs());
         let mut errors = Vec::with_capacity(self.entries.len());
         for entry in &mut self.entries {
@@ -306,7 +334,6 @@ impl Control {
             }
         };
         channel.publish(&view);
-        channel.wake_queue(&self.factory.connector.connection.queue);
         let idle_at = self.idleness.as_ref().map(|idleness| (idleness.since + idleness.timeout).into_std());
         [wake_at, idle_at].into_iter().flatten().min()
     }
