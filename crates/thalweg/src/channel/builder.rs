@@ -10,7 +10,7 @@ use thalweg_engine::{
 };
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::Channel;
+use super::handle::Channel;
 #[cfg(feature = "web")]
 use crate::web_channel::{Protocol, WebOptions};
 
@@ -23,8 +23,18 @@ pub struct ChannelBuilder {
     web: WebOptions,
 }
 
+impl Channel {
+    /// Returns a builder for a channel to `target`, a [gRPC target URI]: `host:port`, `dns:///host:port`,
+    /// `ipv4:1.2.3.4:80`, `ipv6:[::1]:80`, `unix:/path` or `unix-abstract:name`. `https://host:port` connects over TLS.
+    ///
+    /// [gRPC target URI]: https://github.com/grpc/grpc/blob/master/doc/naming.md
+    pub fn builder(target: impl Into<String>) -> ChannelBuilder {
+        ChannelBuilder::new(target.into())
+    }
+}
+
 impl ChannelBuilder {
-    pub(super) fn new(target: String) -> Self {
+    fn new(target: String) -> Self {
         Self {
             target,
             config: ChannelConfig::default(),
@@ -168,8 +178,8 @@ impl ChannelBuilder {
         self
     }
 
-    /// Sends Connect's unary calls of methods [without side effects](engine::Method::without_side_effects) as GET, so that
-    /// intermediaries can cache responses. Off by default, because it puts messages into URLs.
+    /// Sends Connect's unary calls of methods [without side effects](engine::Method::without_side_effects) as GET, so
+    /// that intermediaries can cache responses. Off by default, because it puts messages into URLs.
     #[cfg(feature = "web")]
     pub fn get(mut self, uses_get: bool) -> Self {
         self.web.uses_get = uses_get;

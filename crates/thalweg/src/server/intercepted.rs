@@ -105,12 +105,12 @@ fn streaming_request<Req: Message>(call: Call) -> Request<Streaming<Req>> {
 
 /// Declares the innermost function of one call type: runs the handler, from a call to its response.
 macro_rules! innermost_function {
-    ($name:ident<$($stream:ident)?>: $request_type:ty => $response_type:ty; |$call:ident| $request:expr, $messages:path) => {
+    ($name:ident<$($stream:ident)?>: $requests:ty => $responses:ty; |$call:ident| $request:expr, $messages:path) => {
         pub(super) fn $name<S, F, Fut, Req, Res, $($stream)?>(service: Arc<S>, handler: F) -> Arc<Last>
         where
             S: Send + Sync + 'static,
-            F: Fn(Arc<S>, Request<$request_type>) -> Fut + Send + Sync + 'static,
-            Fut: Future<Output = Result<Response<$response_type>, Status>> + Send + 'static,
+            F: Fn(Arc<S>, Request<$requests>) -> Fut + Send + Sync + 'static,
+            Fut: Future<Output = Result<Response<$responses>, Status>> + Send + 'static,
             Req: Message,
             Res: Message,
             $($stream: Stream<Item = Result<Res, Status>> + Send + 'static,)?

@@ -93,7 +93,7 @@ async fn handler_sees_remaining_time() {
         match timeout {
             None => assert!(remaining < 0.0, "{remaining} s of no deadline"),
             Some(timeout) => {
-                assert!(remaining > 0.0 && remaining <= timeout.as_secs_f64(), "{remaining} of {timeout:?}")
+                assert!(remaining > 0.0 && remaining <= timeout.as_secs_f64(), "{remaining} of {timeout:?}");
             }
         }
     };

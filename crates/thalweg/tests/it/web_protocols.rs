@@ -363,7 +363,7 @@ async fn interceptors_see_and_reject_calls() {
         |_| vec![("x-refused", "1")],
         plain("abc"),
         |server, call_format, response, context| {
-            assert!(call_format.is_failure(response, REJECTED) && seen(server) == 1, "{context}")
+            assert!(call_format.is_failure(response, REJECTED) && seen(server) == 1, "{context}");
         },
     )
     .await;
@@ -396,7 +396,7 @@ async fn requests_and_responses_are_compressed() {
                 call_format.decode_response(response),
                 (call_format.message(&text), false),
                 "{context}"
-            )
+            );
         },
     )
     .await;

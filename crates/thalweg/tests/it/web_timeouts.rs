@@ -70,9 +70,9 @@ impl Slow<'_> {
         let (io, began) = (server(limits), Instant::now());
         let response = async {
             if version == Version::HTTP_2 {
-                self.closing_time_over_http2(io).await
+                self.closing_time_over_http2(io).await;
             } else {
-                self.closing_time_over_http1(io).await
+                self.closing_time_over_http1(io).await;
             }
         };
         timeout(Duration::from_secs(3600), response).await.ok()?;

@@ -1,34 +1,12 @@
 //! A driver's actions: what it opens, sends, resets and closes.
 
-use std::time::Duration;
-
 use bytes::Bytes;
 use thalweg_http2::{Block, ErrorCode, FieldList, Indexing, OpenError, StreamId, Tag};
 
-use super::{CONTROL_LEN_MAX, Peer, Phase, Scene};
+use super::{CONTROL_LEN_MAX, EndFrame, Outbound, Peer, Phase, Scene};
 use crate::http2::{Side, ledger, plan};
 use crate::pattern;
 use crate::random::Random;
-
-/// Remaining output of a driver on a stream.
-#[derive(Debug)]
-pub(super) struct Outbound {
-    informational: usize,
-    headers_sent: bool,
-    remaining: usize,
-    chunk: usize,
-    end_frame: EndFrame,
-    /// Until [`Event::Writable`].
-    pub(super) blocked: bool,
-}
-
-/// The frame with END_STREAM.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum EndFrame {
-    LastData,
-    EmptyData,
-    Trailers,
-}
 
 /// Codes of resets by drivers. REFUSED_STREAM would mean that the request was not processed.
 const RESET_CODES: [ErrorCode; 4] =
@@ -100,27 +78,6 @@ impl Peer {
         }
     }
 
-    fn may_open(&self) -> bool {
-        self.plan.streams_wanted > 0 && !self.waits_for_stream
-    }
-
-    /// Streams on which the driver can send.
-    fn ready(&self) -> impl Iterator<Item = u32> {
-        self.sending.iter().filter(|(_, outbound)| !outbound.blocked).map(|(&stream, _)| stream)
-    }
-
-    /// Schedules the next action if the driver has work.
-    pub(super) fn plan_act(&mut self, scene: &mut Scene<'_>) {
-        let has_work = self.plan.acts > 0
-            || self.may_open()
-            || !self.unreleased.is_empty()
-            || self.ready().next().is_some();
-        if self.phase == Phase::Open && has_work && self.next_act.is_none() {
-            let pause = scene.random.size(self.plan.pause_max.as_micros() as usize);
-            self.next_act = Some(scene.now + Duration::from_micros(pause as u64));
-        }
-    }
-
     /// Opens one more stream.
     pub(in crate::http2) fn open(&mut self, scene: &mut Scene<'_>) {
         // Every other time it asks for a notification first, instead of being refused.
@@ -172,20 +129,6 @@ impl Peer {
 
     pub(in crate::http2) fn respond_to_probe(&mut self, stream: u32, scene: &mut Scene<'_>) {
         self.send_header_block(stream, Some("200"), false, scene);
-    }
-
-    pub(super) fn outbound(&self, scene: &mut Scene<'_>) -> Outbound {
-        let body_max = self.plan.body_max.min(plan::body_max(self.other_config.stream_window));
-        let remaining = scene.random.size(body_max);
-        Outbound {
-            informational: usize::from(self.side == Side::Server && scene.random.one_in(5)),
-            headers_sent: false,
-            remaining,
-            // At most about forty pieces: the receiver counts each tiny one as a glitch.
-            chunk: (remaining / scene.random.between(1, 40)).max(5),
-            end_frame: scene.random.pick(&[EndFrame::LastData, EndFrame::EmptyData, EndFrame::Trailers]),
-            blocked: false,
-        }
     }
 
     /// Sends the next part of a stream: headers, a part of the body, or the end.
@@ -289,11 +232,6 @@ impl Peer {
         self.connection.reset(StreamId::new(stream), code);
         self.output_slack += CONTROL_LEN_MAX;
         self.forget(stream);
-    }
-
-    pub(super) fn forget(&mut self, stream: u32) {
-        self.sending.remove(&stream);
-        self.unreleased.remove(&stream);
     }
 }
 

@@ -35,8 +35,8 @@ pub(super) struct CallSettings {
 }
 
 impl CallSettings {
-    /// Wraps a connection's `service` in the layers and puts `extensions` into the extensions of its requests. Errors that
-    /// represent a status become responses.
+    /// Wraps a connection's `service` in the layers and adds `extensions` to its requests. Errors that represent a status
+    /// become responses.
     pub(super) fn calls<S, B>(&self, service: S, extensions: RequestExtensions) -> Calls
     where
         S: Service<Request<Body>, Response = Response<B>> + Clone + Send + 'static,
