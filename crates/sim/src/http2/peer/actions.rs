@@ -4,7 +4,7 @@ use bytes::Bytes;
 use thalweg_http2::{Block, ErrorCode, FieldList, Indexing, OpenError, StreamId, Tag};
 
 use super::{CONTROL_LEN_MAX, EndFrame, Outbound, Peer, Phase, Scene};
-use crate::http2::{Side, ledger, plan};
+use crate::http2::{ledger, plan};
 use crate::pattern;
 use crate::random::Random;
 

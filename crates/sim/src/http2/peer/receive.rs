@@ -30,7 +30,7 @@ impl Peer {
         assert!(self.input.is_empty(), "DATA is expected behind what is left");
         let (bytes, rest) = arrived.split_at(arrived.len().min(expected.len));
         self.output_slack += 3 * bytes.len();
-        let end = self.connection.data_placed(bytes.len());
+        let end = self.connection.note_direct_data(bytes.len());
         let end_stream = matches!(end, Some(Event::Data { bytes: [], end_stream: true, .. }));
         assert!(end_stream || end.is_none(), "{end:?} of data that was placed");
         if end_stream || !bytes.is_empty() {
