@@ -1,9 +1,9 @@
 //! Servers as a resolver lists them, and the states of their connections.
 
+use core::net::SocketAddr;
 use std::any::Any;
 use std::fmt;
 use std::hash::{Hash, Hasher};
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 

@@ -9,6 +9,7 @@ mod raw;
 mod retries;
 mod streaming;
 mod unary;
+mod unary_attempt;
 
 pub use streaming::Exchange;
 pub use unary::UnaryResponse;

@@ -13,15 +13,15 @@ use thalweg_http2::FixedFields;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Instant;
 
-use crate::connection::{self, Connection, Keepalive, StreamWaitQueue};
+use crate::connection::{self, Connection, Keepalive};
 use crate::destination::{ConnectError, Destination, DestinationSettings};
 use crate::endpoints::{BalancedConfig, Endpoints};
 use crate::executor::{Executor, ExecutorOptions};
 use crate::grpc::compression::EncodingSet;
 use crate::grpc::request;
 use crate::lanes::{
-    Addresses, Backoff, ConnectStep, ConnectionOptions, Connector, Lane, Lanes, Maintenance, StepWatcher,
-    Target, Transport,
+    Addresses, Backoff, ChannelParts, ConnectStep, ConnectionOptions, Connector, Lane, Lanes, Maintenance,
+    StepWatcher, Target, Transport,
 };
 use crate::measure::{self, CallMeasure, ChannelMeasure};
 use crate::method::Method;
@@ -31,7 +31,6 @@ use crate::random::{random_seed, random_unit};
 use crate::request_headers::{Origin, RawRequestHeaders, RawRequestHeadersCache, RequestHeadersCache};
 use crate::resolver::{AddressSource, Resolver};
 use crate::server_address::ServerAddress;
-use crate::snapshot::Counts;
 #[cfg(feature = "tls")]
 use crate::tls::ClientTlsConfig;
 
@@ -58,15 +57,6 @@ struct Shared {
     service_config: ServiceConfig,
     throttle: Throttle,
     replay: Arc<ReplayBudget>,
-}
-
-/// The parts of a channel that its endpoints share.
-pub(crate) struct ChannelParts {
-    pub(crate) measure: ChannelMeasure,
-    /// Calls that wait for a free stream.
-    pub(crate) queue: Arc<StreamWaitQueue>,
-    /// Calls of endpoints that are gone.
-    pub(crate) calls: Arc<Mutex<Counts>>,
 }
 
 /// Settings of a [`Channel`], each documented here: the builders of API layers link to its field.
@@ -383,6 +373,7 @@ impl Channel {
                 resolver,
                 refresh: config.resolution_refresh,
                 interval_min: config.resolution_interval_min,
+                idle_timeout: config.idle_timeout,
             }),
         };
         let mut lanes = config.lanes.clone();

@@ -24,7 +24,7 @@ pub use backoff::Backoff;
 pub use connect_step::ConnectStep;
 pub(crate) use connect_step::StepWatcher;
 pub use connecting::ByteStream;
-pub(crate) use connecting::{ConnectionOptions, Connector, Transport};
+pub(crate) use connecting::{ChannelParts, ConnectionOptions, Connector, Transport};
 pub(crate) use dialer::Dialer;
 pub(crate) use lane::Lane;
 pub(crate) use maintenance::Maintenance;

@@ -77,6 +77,7 @@ mod connection;
 mod connection_info;
 mod destination;
 mod encode;
+mod endpoint_origin;
 mod endpoint_settings;
 mod endpoints;
 mod executor;

@@ -13,9 +13,9 @@ use tokio::sync::watch;
 
 /// Resolves a channel's target to endpoints.
 ///
-/// The channel calls [`resolve`](Self::resolve) when it first needs a connection, after [`changed`](Self::changed), when
-/// an endpoint has failed, and periodically if its policy balances over several endpoints. It calls it for one channel
-/// at a time, but several channels may share a resolver.
+/// The channel calls [`resolve`](Self::resolve) when it first needs a connection, after [`changed`](Self::changed), and
+/// when an endpoint has failed. If its policy balances over several endpoints, it also calls it periodically. Several
+/// channels may share a resolver.
 pub trait Resolver: fmt::Debug + Send + Sync + 'static {
     /// Returns the current endpoints.
     fn resolve(&self) -> Resolving<'_>;

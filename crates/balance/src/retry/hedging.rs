@@ -2,7 +2,8 @@
 
 use std::time::Instant;
 
-use super::{HedgingPolicy, Outcome, Pushback, Throttle, TransparentRetries};
+use super::attempt::{HedgingPolicy, Outcome, Pushback, TransparentRetries};
+use super::throttle::Throttle;
 use crate::code::Code;
 
 /// The attempts of one hedged call.

@@ -68,7 +68,7 @@ impl ReplayAccount {
         is_added
     }
 
-    /// Releases so many bytes, at most all: a committed call has sent these messages.
+    /// Releases bytes, at most all, when a committed call has sent the messages.
     pub fn release(&mut self, bytes: usize) {
         let released = bytes.min(self.buffered);
         self.buffered -= released;

@@ -2,7 +2,9 @@
 
 use std::time::Instant;
 
-use super::{Backoff, Outcome, Pushback, RetryPolicy, Throttle, TransparentRetries};
+use super::attempt::{Outcome, Pushback, RetryPolicy, TransparentRetries};
+use super::backoff::Backoff;
+use super::throttle::Throttle;
 use crate::code::Code;
 
 /// The retries of one call, with or without a policy: one attempt is under way at a time.

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use super::ServiceConfigError;
 use super::duration::parse_duration;
+use super::error::ServiceConfigError;
 use crate::code::{Code, CodeSet};
 
 /// A value and its path. A missing field has the value `null`, which is equivalent in ProtoJSON.

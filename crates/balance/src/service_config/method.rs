@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use super::ServiceConfigError;
+use super::error::ServiceConfigError;
 use super::field::{Field, Read, shorten};
 use crate::retry::{HedgingPolicy, RetryPolicy};
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::ServiceConfigError;
+use super::error::ServiceConfigError;
 use super::field::{Field, Read};
 use crate::policy::{
     FailurePercentageEjection, LeastRequestConfig, OutlierDetectionConfig, PickFirstConfig, PolicyConfig,

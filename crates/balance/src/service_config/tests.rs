@@ -5,7 +5,10 @@ mod methods;
 mod policies;
 mod txt;
 
+use serde_json::Value;
+
 use super::*;
+use crate::policy::PolicyConfig;
 
 /// Parses without policies of the application.
 fn parse(json: &str) -> Result<ServiceConfig, ServiceConfigError> {

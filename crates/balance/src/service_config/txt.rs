@@ -1,7 +1,9 @@
 //! Service configs in DNS TXT records (gRFC A2).
 
+use super::config::{ServiceConfig, parse_json};
+use super::error::ServiceConfigError;
 use super::field::{Field, Read};
-use super::{PolicyRegistry, ServiceConfig, ServiceConfigError, parse_json};
+use super::policy::PolicyRegistry;
 
 /// Attribute of the TXT record, which belongs to the name `_grpc_config.` and the server's.
 const ATTRIBUTE: &str = "grpc_config=";

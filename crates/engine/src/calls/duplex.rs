@@ -8,7 +8,6 @@ use thalweg_http2::StreamId;
 
 use super::attempts::Attempts;
 use super::prepared::Prepared;
-use super::raw;
 use crate::call_context::Phase;
 use crate::channel::Channel;
 use crate::connection::{Connection, End, Incoming, RawReader, SendLoop, SendOutcome, Slot, SlotKey, Source};
@@ -41,7 +40,7 @@ impl ResponseReader for Box<RawReader> {
     }
 
     fn failure(&self, headers: &ResponseHeaders) -> Option<Status> {
-        raw::failure(headers)
+        headers.failure()
     }
 }
 

@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep_until};
 use super::attempts::Attempts;
 use super::prepared::{Prepared, RequestFields};
 use super::retries::pushback;
-use super::unary::{Attempt, AwaitedResponse, Outcome, UnaryAttempt};
+use super::unary_attempt::{Attempt, AwaitedResponse, Outcome, UnaryAttempt};
 use crate::channel::Channel;
 use crate::encode::Encode;
 use crate::options::CallOptions;

@@ -8,7 +8,8 @@ use http::{HeaderMap, Request, Response, StatusCode};
 
 use super::duplex::Duplex;
 use super::prepared::Prepared;
-use super::unary::{self, Arrived, AwaitedResponse, Outcome};
+use super::unary;
+use super::unary_attempt::{Arrived, AwaitedResponse, Outcome};
 use crate::call_context::Phase;
 use crate::channel::Channel;
 use crate::connection::{Connection, End, Inbox, RawBody, RawReader, Slot, SlotKey, WakesOn};
@@ -126,15 +127,8 @@ impl AwaitedResponse for RawResponse {
 
     fn failure(arrived: &Arrived) -> Option<Status> {
         let headers = arrived.headers.as_ref()?;
-        if arrived.body.is_empty() { failure(headers) } else { None }
+        if arrived.body.is_empty() { headers.failure() } else { None }
     }
-}
-
-/// Returns the status of a Trailers-Only response that failed.
-pub(super) fn failure(headers: &ResponseHeaders) -> Option<Status> {
-    let code = headers.metadata.get("grpc-status")?.to_str().ok()?.parse().ok().map(Code::from_number)?;
-    let status = Status::new(code, "").prepend_metadata(&headers.metadata);
-    (code != Code::Ok).then_some(status)
 }
 
 async fn send_complete(

@@ -11,7 +11,7 @@ use super::decompression::Decompression;
 use super::slot::{End, Slot, SlotKey};
 use super::state::State;
 use super::stream_wait_queue::StreamAdmission;
-use crate::endpoint_settings::EndpointOrigin;
+use crate::endpoint_origin::EndpointOrigin;
 use crate::measure::ConnectionMeasure;
 use crate::memory_budget::MemoryBudget;
 use crate::registry;

@@ -1,100 +1,33 @@
 //! The endpoints of a channel that balances over several: the choice of one for each call.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use thalweg_balance::ConnectivityState;
-use thalweg_balance::policy::{NoneReady, Pick, PickArgs, Picker, Policy};
 use tokio::runtime::Handle;
-use tokio::sync::Notify;
 
-use super::control::{Control, EndpointFactory, Signals};
+use super::control::{BalancedConfig, Control, EndpointFactory, Signals};
+use super::views::{Picked, Views};
 use crate::connection::Connection;
-use crate::lanes::{Connector, FreeStream, LaneSet, LaneSetObserver, Lanes};
-use crate::per_thread::PerThread;
-use crate::random::random_unit;
-use crate::resolver::Resolver;
+use crate::lanes::{Connector, FreeStream, LaneSet, Lanes};
 use crate::status::Status;
 
-/// Settings of a balanced channel.
-#[derive(Debug)]
-pub(crate) struct BalancedConfig {
-    pub(crate) policy: Box<dyn Policy>,
-    pub(crate) resolver: Arc<dyn Resolver>,
-    /// Period of resolutions without a reason, for resolvers that look up names.
-    pub(crate) refresh: Option<Duration>,
-    /// Minimum time between two resolutions.
-    pub(crate) interval_min: Duration,
-}
-
-/// The endpoints of one channel, with its policy's last decision.
+/// The endpoints of one channel that balances over them.
 pub(crate) struct Balanced {
-    views: PerThread<ThreadView>,
-    /// Notified after each decision.
-    decided: Notify,
+    views: Arc<Views>,
     signals: Arc<Signals>,
     /// Request header whose value the policy hashes.
     hash_header: Option<String>,
     /// Holds the control's state while its task does not run.
     parked: Arc<Mutex<Option<Box<Control>>>>,
-    weak: Weak<Self>,
 }
-
-/// A thread's copy of the last decision, so that threads do not contend for its reference count.
-struct ThreadView {
-    view: RwLock<Arc<View>>,
-    turn: AtomicU64,
-}
-
-/// A decision, and the endpoints that it is about.
-#[derive(Clone, Debug)]
-pub(super) struct View {
-    pub(super) endpoints: Vec<Arc<LaneSet>>,
-    pub(super) picker: Arc<dyn Picker>,
-    pub(super) state: ConnectivityState,
-}
-
-impl View {
-    fn connection(&self, at: usize, affinity: Option<u64>) -> Option<Arc<Connection>> {
-        self.endpoints.get(at)?.pick(affinity)
-    }
-
-    fn connect(&self, at: usize) {
-        if let Some(set) = self.endpoints.get(at) {
-            set.connect();
-        }
-    }
-}
-
-/// Result of a pick.
-enum Picked {
-    Connection(Arc<Connection>),
-    /// Wait for the next decision.
-    Wait,
-    /// The reason why no endpoint is ready.
-    Failed(Arc<str>),
-}
-
-/// Maximum number of picks per call. A picked endpoint may have lost its connection since the decision.
-const PICKS_MAX: usize = 16;
 
 impl Balanced {
-    pub(super) fn new(lanes: Lanes, connector: Connector, config: BalancedConfig) -> Arc<Self> {
+    pub(super) fn new(lanes: Lanes, connector: Connector, config: BalancedConfig) -> Self {
         let signals = Arc::new(Signals::default());
-        Arc::new_cyclic(|weak: &Weak<Self>| {
-            let hash_header = config.policy.hash_header().map(str::to_owned);
-            let factory = EndpointFactory { lanes, connector, observer: weak.clone() };
-            let control = Control::new(config, factory, Arc::clone(&signals));
-            Self {
-                views: PerThread::new(ThreadView::new),
-                decided: Notify::new(),
-                signals,
-                hash_header,
-                parked: Arc::new(Mutex::new(Some(Box::new(control)))),
-                weak: weak.clone(),
-            }
-        })
+        let views = Arc::new(Views::new(Arc::clone(&connector.connection.queue)));
+        let hash_header = config.policy.hash_header().map(str::to_owned);
+        let control = Control::new(config, EndpointFactory { lanes, connector }, Arc::clone(&signals));
+        Self { views, signals, hash_header, parked: Arc::new(Mutex::new(Some(Box::new(control)))) }
     }
 
     pub(super) fn hash_header(&self) -> Option<&str> {
@@ -103,42 +36,10 @@ impl Balanced {
 
     /// Returns the connection for the next call; `None` if it has to wait or fails.
     pub(super) fn pick(&self, affinity: Option<u64>) -> Option<Arc<Connection>> {
-        match self.choose(affinity) {
+        match self.views.pick(affinity) {
             Picked::Connection(connection) => Some(connection),
             Picked::Wait | Picked::Failed(_) => None,
         }
-    }
-
-    fn choose(&self, affinity: Option<u64>) -> Picked {
-        let own = self.views.current();
-        // No lock is held while the picker runs, which may be the application's.
-        let view = own.view();
-        let in_flight = |at: usize| view.endpoints.get(at).map_or(0, |set| set.in_flight());
-        for _ in 0..PICKS_MAX.min(view.endpoints.len() + 1) {
-            let turn = own.turn.fetch_add(1, Ordering::Relaxed);
-            let mut call = PickArgs::new(turn, &in_flight);
-            call.hash = affinity;
-            match view.picker.pick(&call) {
-                Pick::Endpoint(at) => {
-                    if let Some(connection) = view.connection(at, affinity) {
-                        return Picked::Connection(connection);
-                    }
-                }
-                Pick::EndpointAndConnect { ready, connect } => {
-                    view.connect(connect);
-                    if let Some(connection) = view.connection(ready, affinity) {
-                        return Picked::Connection(connection);
-                    }
-                }
-                Pick::Connect(at) => {
-                    view.connect(at);
-                    return Picked::Wait;
-                }
-                Pick::Queue => return Picked::Wait,
-                Pick::Fail(message) => return Picked::Failed(message),
-            }
-        }
-        Picked::Wait
     }
 
     /// Waits for a connection.
@@ -152,14 +53,15 @@ impl Balanced {
     ) -> Result<Arc<Connection>, Status> {
         loop {
             // Created before the choice, so that a later decision is not missed.
-            let decided = self.decided.notified();
-            match self.choose(affinity) {
+            let decided = self.views.decided();
+            match self.views.pick(affinity) {
                 Picked::Connection(connection) => return Ok(connection),
                 Picked::Failed(message) if !wait_for_ready => {
                     return Err(Status::unavailable(message.to_string()));
                 }
                 Picked::Failed(_) | Picked::Wait => {}
             }
+            self.signals.call_waits();
             if !self.ensure_running() {
                 return Err(Status::unavailable("failed to connect: the runtime of the call shuts down"));
             }
@@ -169,54 +71,22 @@ impl Balanced {
 
     /// Returns a connection that may have a free stream, of the least loaded endpoint.
     pub(super) fn with_free_stream(&self) -> FreeStream {
-        let view = self.views.current().view();
-        let mut sets: Vec<_> = view.endpoints.iter().collect();
-        sets.sort_by_cached_key(|set| set.in_flight());
-        let mut best = FreeStream::NoLane;
-        for set in sets {
-            match set.with_free_stream() {
-                free @ FreeStream::MaybeOn(_) => return free,
-                FreeStream::None => best = FreeStream::None,
-                FreeStream::NoLane => {}
-            }
-        }
-        best
+        self.views.with_free_stream()
     }
 
     pub(super) fn sets(&self) -> Vec<Arc<LaneSet>> {
-        self.views.current().view().endpoints.clone()
+        self.views.current().endpoints.clone()
     }
 
     pub(super) fn state(&self) -> ConnectivityState {
-        self.views.current().view().state
+        self.views.current().state
     }
 
     /// Returns why calls fail at the moment, if they do.
     pub(super) fn error(&self) -> Option<String> {
-        match self.choose(None) {
+        match self.views.pick(None) {
             Picked::Failed(message) => Some(message.to_string()),
             Picked::Connection(_) | Picked::Wait => None,
-        }
-    }
-
-    /// Publishes a decision.
-    pub(super) fn publish(&self, view: &View) {
-        let replace = |own: &ThreadView| {
-            let mut slot = own.view.write().unwrap_or_else(PoisonError::into_inner);
-            std::mem::replace(&mut *slot, Arc::new(view.clone()))
-        };
-        let former: Vec<Arc<View>> = self.views.all().map(replace).collect();
-        // An endpoint whose last reference this is gets dropped without a lock.
-        drop(former);
-        self.decided.notify_waiters();
-    }
-
-    /// Wakes calls that wait for a free stream: of one when there may be one, of all when there is no connection.
-    pub(super) fn wake_queue(&self, queue: &crate::connection::StreamWaitQueue) {
-        match self.with_free_stream() {
-            FreeStream::MaybeOn(_) => queue.wake_next(),
-            FreeStream::NoLane => queue.wake_all(),
-            FreeStream::None => {}
         }
     }
 
@@ -227,20 +97,14 @@ impl Balanced {
         let Some(control) = parked else { return true };
         let running = Running { control: Some(control), parked: Arc::clone(&self.parked) };
         let Some(runtime) = running.runtime() else { return false };
-        let balanced = self.weak.clone();
+        let views = Arc::downgrade(&self.views);
         let task = runtime.spawn(async move {
             let mut running = running;
             if let Some(control) = &mut running.control {
-                control.run(&balanced).await;
+                control.run(&views).await;
             }
         });
         !task.is_finished() || self.parked.lock().unwrap_or_else(PoisonError::into_inner).is_none()
-    }
-}
-
-impl LaneSetObserver for Balanced {
-    fn changed(&self) {
-        self.signals.endpoint_changed();
     }
 }
 
@@ -248,22 +112,6 @@ impl Drop for Balanced {
     fn drop(&mut self) {
         // Ends the task.
         self.signals.endpoint_changed();
-    }
-}
-
-impl ThreadView {
-    fn new() -> Self {
-        let view = View {
-            endpoints: Vec::new(),
-            picker: Arc::new(NoneReady::waiting()),
-            state: ConnectivityState::Idle,
-        };
-        let turn = (random_unit() * u64::from(u32::MAX) as f64) as u64;
-        Self { view: RwLock::new(Arc::new(view)), turn: AtomicU64::new(turn) }
-    }
-
-    fn view(&self) -> Arc<View> {
-        Arc::clone(&self.view.read().unwrap_or_else(PoisonError::into_inner))
     }
 }
 

@@ -2,7 +2,9 @@
 
 use std::future::pending;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use thalweg_balance::policy::{EndpointView, Needs, NoneReady, Outcomes, Policy};
 use thalweg_balance::resolving::{Resolving, ResolvingStep};
@@ -11,12 +13,24 @@ use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
-use super::balanced::{Balanced, BalancedConfig, View};
-use crate::endpoint_settings::EndpointSettings;
-use crate::lanes::{Connector, LaneSet, Lanes};
+use super::views::{View, Views};
+use crate::lanes::{ChannelParts, Connector, LaneSet, LaneSetObserver, Lanes};
 use crate::random::random_unit;
 use crate::registry;
 use crate::resolver::{AddressSource, Resolution, ResolveError, Resolver};
+
+/// Settings of a balanced channel.
+#[derive(Debug)]
+pub(crate) struct BalancedConfig {
+    pub(crate) policy: Box<dyn Policy>,
+    pub(crate) resolver: Arc<dyn Resolver>,
+    /// Period of resolutions without a reason, for resolvers that look up names.
+    pub(crate) refresh: Option<Duration>,
+    /// Minimum time between two resolutions.
+    pub(crate) interval_min: Duration,
+    /// Time without calls after which the connections are closed.
+    pub(crate) idle_timeout: Option<Duration>,
+}
 
 /// State of a balanced channel's control, between and during its decisions.
 #[derive(Debug)]
@@ -34,6 +48,28 @@ pub(super) struct Control {
     is_resolved: bool,
     /// Reason why the last resolution failed.
     error: Option<Arc<str>>,
+    idleness: Option<Idleness>,
+}
+
+/// Time without calls, after which a channel closes its connections.
+#[derive(Debug)]
+struct Idleness {
+    timeout: Duration,
+    /// Number of picks at `since`.
+    picks: u64,
+    /// Time of the last change of `picks`, or of the last check that found calls in flight.
+    since: Instant,
+    is_idle: bool,
+}
+
+impl Idleness {
+    /// Returns whether there was no call for the timeout.
+    fn check(&mut self, picks: u64, has_calls: bool, now: Instant) -> bool {
+        if has_calls || picks != self.picks {
+            (self.picks, self.since) = (picks, now);
+        }
+        now >= self.since + self.timeout
+    }
 }
 
 /// An endpoint of the channel.
@@ -62,13 +98,37 @@ impl Entry {
 #[derive(Debug, Default)]
 pub(super) struct Signals {
     changed: Notify,
+    is_idle: AtomicBool,
 }
 
 impl Signals {
+    /// Notes that a call waits, which ends the channel's idleness.
+    pub(super) fn call_waits(&self) {
+        if self.is_idle.load(Ordering::Relaxed) {
+            self.changed.notify_one();
+        }
+    }
+
     /// Notes that an endpoint's state may have changed.
     pub(super) fn endpoint_changed(&self) {
         self.changed.notify_one();
     }
+}
+
+impl LaneSetObserver for Signals {
+    fn changed(&self) {
+        self.endpoint_changed();
+    }
+}
+
+/// Settings of an endpoint in place of its channel's: an attribute of the endpoint.
+pub(crate) struct OwnSettings(pub(crate) Box<dyn ConnectorFactory>);
+
+/// Creates the connector of an endpoint with settings of its own.
+pub(crate) trait ConnectorFactory: Send + Sync {
+    fn lanes(&self) -> &Lanes;
+
+    fn connector(&self, channel: ChannelParts) -> Connector;
 }
 
 /// Creates the lanes of endpoints.
@@ -77,16 +137,19 @@ pub(super) struct EndpointFactory {
     pub(super) lanes: Lanes,
     /// Its addresses are replaced.
     pub(super) connector: Connector,
-    pub(super) observer: Weak<Balanced>,
 }
 
 impl EndpointFactory {
-    fn create(&self, endpoint: &Endpoint, endpoints: usize) -> Arc<LaneSet> {
-        let (lanes, connector) = match endpoint.get::<EndpointSettings>() {
-            Some(own) => (own.lanes(), own.connector(self.connector.channel_parts())),
+    fn create(&self, endpoint: &Endpoint, endpoints: usize, observer: &Arc<Signals>) -> Arc<LaneSet> {
+        let (lanes, mut connector) = match endpoint.get::<OwnSettings>() {
+            Some(OwnSettings(own)) => (own.lanes(), own.connector(self.connector.channel_parts())),
             None => (&self.lanes, self.connector.to(AddressSource::Endpoint(endpoint.clone()))),
         };
-        LaneSet::new(&lanes.for_endpoint(endpoints), connector, Some(self.observer.clone() as _))
+        // The control closes the connections of an idle channel: a policy would connect them again.
+        let maintenance = connector.connection.maintenance.without_idle_timeout();
+        connector.connection.maintenance = Arc::new(maintenance);
+        let observer: Weak<dyn LaneSetObserver> = Arc::<Signals>::downgrade(observer);
+        LaneSet::new(&lanes.for_endpoint(endpoints), connector, Some(observer))
     }
 }
 
@@ -102,7 +165,7 @@ enum Event {
 
 impl Control {
     pub(super) fn new(config: BalancedConfig, factory: EndpointFactory, signals: Arc<Signals>) -> Self {
-        let BalancedConfig { policy, resolver, refresh, interval_min } = config;
+        let BalancedConfig { policy, resolver, refresh, interval_min, idle_timeout } = config;
         let refresh = refresh.filter(|_| resolver.looks_up());
         let resolving = Resolving::new().min_interval(interval_min).refresh_period(refresh);
         Self {
@@ -116,6 +179,12 @@ impl Control {
             is_resolving: false,
             is_resolved: false,
             error: None,
+            idleness: idle_timeout.map(|timeout| Idleness {
+                timeout,
+                picks: 0,
+                since: Instant::now(),
+                is_idle: false,
+            }),
         }
     }
 
@@ -128,7 +197,7 @@ impl Control {
     }
 
     /// Runs until the channel is dropped.
-    pub(super) async fn run(&mut self, channel: &Weak<Balanced>) {
+    pub(super) async fn run(&mut self, channel: &Weak<Views>) {
         // A resolution of a runtime that has ended will not complete.
         if self.is_resolving {
             self.resolving.restart();
@@ -137,9 +206,12 @@ impl Control {
         loop {
             let wake_at = {
                 let Some(channel) = channel.upgrade() else { return };
-                self.decide(&channel)
+                if let Some(idle) = self.check_idleness(&channel) { idle } else { self.decide(&channel) }
             };
+            let is_idle = self.idleness.as_ref().is_some_and(|idleness| idleness.is_idle);
             let resolve_at = match self.resolving.poll(Instant::now().into_std()) {
+                // An idle channel needs no addresses.
+                ResolvingStep::WaitUntil(_) if is_idle => None,
                 ResolvingStep::Resolve => {
                     let resolver = Arc::clone(&self.resolver);
                     self.is_resolving = true;
@@ -190,7 +262,7 @@ impl Control {
                 None => Entry {
                     id: registry::next_id(),
                     endpoint: endpoint.clone(),
-                    set: self.factory.create(endpoint, selected.len()),
+                    set: self.factory.create(endpoint, selected.len(), &self.signals),
                     state: ConnectivityState::Idle,
                 },
             };
@@ -200,8 +272,28 @@ impl Control {
         tracing::debug!(channel = %target, endpoints = self.entries.len(), dropped = former.len(), "resolved");
     }
 
+    /// Closes the connections of a channel without calls. Returns `None` if it is not idle; otherwise when to check
+    /// again, if not at the next call.
+    fn check_idleness(&mut self, channel: &Views) -> Option<Option<std::time::Instant>> {
+        let idleness = self.idleness.as_mut()?;
+        let has_calls = self.entries.iter().any(|entry| entry.set.in_flight() > 0);
+        let is_idle = idleness.check(channel.picks(), has_calls, Instant::now());
+        let was_idle = std::mem::replace(&mut idleness.is_idle, is_idle);
+        self.signals.is_idle.store(is_idle, Ordering::Relaxed);
+        if is_idle && !was_idle {
+            for entry in &mut self.entries {
+                entry.set.dismiss_all();
+                entry.state = ConnectivityState::Idle;
+            }
+            let endpoints = self.entries.iter().map(|entry| Arc::clone(&entry.set)).collect();
+            let (picker, state) = (Arc::new(NoneReady::waiting()), ConnectivityState::Idle);
+            channel.publish(&View { endpoints, picker, state });
+        }
+        is_idle.then_some(None)
+    }
+
     /// Decides, and publishes the decision. Returns when to decide again at the latest.
-    fn decide(&mut self, channel: &Balanced) -> Option<std::time::Instant> {
+    fn decide(&mut self, channel: &Views) -> Option<std::time::Instant> {
         let (now, needs) = (Instant::now().into_std(), self.policy.needs());
         let mut errors = Vec::with_capacity(self.entries.len());
         for entry in &mut self.entries {
@@ -242,8 +334,8 @@ impl Control {
             }
         };
         channel.publish(&view);
-        channel.wake_queue(&self.factory.connector.connection.queue);
-        wake_at
+        let idle_at = self.idleness.as_ref().map(|idleness| (idleness.since + idleness.timeout).into_std());
+        [wake_at, idle_at].into_iter().flatten().min()
     }
 }
 

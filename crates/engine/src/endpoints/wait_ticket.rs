@@ -4,7 +4,7 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use super::Endpoints;
+use super::of_channel::Endpoints;
 use crate::connection::Connection;
 use crate::lanes::FreeStream;
 use crate::status::Status;

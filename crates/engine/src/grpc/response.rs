@@ -10,7 +10,7 @@ use super::{
     metadata::{self, Collector, MetadataError, MetadataTooLarge},
     status::StatusFields,
 };
-use crate::status::Status;
+use crate::status::{Code, Status};
 
 /// Returns the first fields of every server response with this content subtype, Trailers-Only included.
 ///
@@ -46,6 +46,15 @@ pub struct ResponseHeaders {
     pub metadata: HeaderMap,
     /// `:status`.
     pub http_status: u16,
+}
+
+impl ResponseHeaders {
+    /// Returns the status of a Trailers-Only response that failed.
+    pub(crate) fn failure(&self) -> Option<Status> {
+        let number = self.metadata.get("grpc-status")?.to_str().ok()?.parse().ok()?;
+        let code = Code::from_number(number);
+        (code != Code::Ok).then(|| Status::new(code, "").prepend_metadata(&self.metadata))
+    }
 }
 
 /// Parses response headers that do not end the stream.

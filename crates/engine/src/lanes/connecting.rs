@@ -17,9 +17,8 @@ use super::connect_step::{ConnectStep, StepWatcher};
 use super::endpoint::ClientEndpoint;
 use super::maintenance::Maintenance;
 use super::observers::ConnectionObserver;
-use crate::channel::ChannelParts;
 use crate::connection::{Connection, Driver, StreamAdmission, StreamWaitQueue, poll_with_waker};
-use crate::endpoint_settings::EndpointOrigin;
+use crate::endpoint_origin::EndpointOrigin;
 use crate::executor::Executor;
 use crate::grpc::compression::EncodingSet;
 use crate::measure::ChannelMeasure;
@@ -29,6 +28,15 @@ use crate::snapshot::Counts;
 use crate::status::Status;
 #[cfg(feature = "tls")]
 use crate::tls::{BufferMemory, ClientTls};
+
+/// The parts of a channel that its endpoints share.
+pub(crate) struct ChannelParts {
+    pub(crate) measure: ChannelMeasure,
+    /// Calls that wait for a free stream.
+    pub(crate) queue: Arc<StreamWaitQueue>,
+    /// Calls of endpoints that are gone.
+    pub(crate) calls: Arc<Mutex<Counts>>,
+}
 
 /// Creates the connections of one endpoint.
 #[derive(Debug)]

@@ -305,12 +305,12 @@ impl Lane {
             let retry_at = Instant::now() + connector.backoff.pause(of_backoff, (connector.jitter)());
             let (lane, why) = (attempt.lane.id, status.message());
             tracing::debug!(channel = %connector.addresses.target, lane, why, failures, "failed to connect");
-            let lane = Arc::downgrade(&attempt.lane);
+            let lane = attempt.lane.id;
             attempt.end(State::Failed { status, retry_at });
             if observer.upgrade().is_some_and(|observer| observer.waits_for_backoff()) {
                 sleep_until(retry_at).await;
-                if let (Some(observer), Some(lane)) = (observer.upgrade(), lane.upgrade()) {
-                    observer.backoff_ended(&lane);
+                if let Some(observer) = observer.upgrade() {
+                    observer.backoff_ended(lane);
                 }
             }
         });

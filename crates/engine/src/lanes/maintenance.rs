@@ -37,6 +37,11 @@ impl Maintenance {
         Self { keepalive, doubled: AtomicU32::new(0), idle_max }
     }
 
+    /// Returns the same settings without an idle timeout, for another endpoint.
+    pub(crate) fn without_idle_timeout(&self) -> Self {
+        Self { keepalive: self.keepalive, doubled: AtomicU32::new(0), idle_max: None }
+    }
+
     fn is_needed(&self) -> bool {
         self.keepalive.is_some() || self.idle_max.is_some()
     }

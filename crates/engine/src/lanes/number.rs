@@ -88,8 +88,8 @@ impl Lanes {
         Some(PolicyConfig { floor, cap, ..PolicyConfig::for_cores(cores) })
     }
 
-    /// Returns the number for each of several endpoints of a channel: the cap of an adaptive number is shared, and every
-    /// endpoint has at least its floor.
+    /// Returns the number for each endpoint of a channel. They share the cap of an adaptive number, and each has at
+    /// least its floor.
     pub(crate) fn for_endpoint(&self, endpoints: usize) -> Self {
         let mut lanes = self.clone();
         if let Number::Adaptive { floor, .. } = self.number {

@@ -4,7 +4,6 @@
 
 use std::sync::Arc;
 
-use super::lane::Lane;
 use crate::connection::Connection;
 
 /// The observer of a connection: its lane.
@@ -31,8 +30,8 @@ pub(super) trait LaneObserver: Send + Sync {
     /// waits for it.
     fn waits_for_backoff(&self) -> bool;
 
-    /// Called when the backoff of a lane is over.
-    fn backoff_ended(&self, lane: &Arc<Lane>);
+    /// Called when the backoff of the lane with this identifier is over.
+    fn backoff_ended(&self, lane: u64);
 }
 
 /// The observer of the lanes of an endpoint: a channel that balances over several.

@@ -254,6 +254,14 @@ impl LaneSet {
         }
     }
 
+    /// Closes all connections after their last calls.
+    pub(crate) fn dismiss_all(&self) {
+        let lanes = self.all().lanes.clone();
+        for lane in lanes {
+            lane.dismiss();
+        }
+    }
+
     /// Returns the calls in flight on all lanes that accept calls.
     pub(crate) fn in_flight(&self) -> u64 {
         self.ready().lanes.iter().map(|ready| ready.connection.in_flight() as u64).sum()
@@ -395,7 +403,8 @@ impl LaneControl for LaneSet {
 
     fn note_trial(&self, trial: &Trial) {
         let message = if trial.is_kept { "trial lanes kept" } else { "trial lanes dropped" };
-        tracing::debug!(channel = %self.connector.addresses.target, lanes = trial.tried.lanes, reason = %trial, "{message}");
+        let channel = &self.connector.addresses.target;
+        tracing::debug!(%channel, lanes = trial.tried.lanes, reason = %trial, "{message}");
     }
 
     fn close(&self, ids: &[u64], reason: &str) {
@@ -462,10 +471,10 @@ impl LaneObserver for LaneSet {
         self.observer.is_some() || self.len() > 1
     }
 
-    fn backoff_ended(&self, lane: &Arc<Lane>) {
-        let is_lead = Arc::ptr_eq(&self.all().lanes[0], lane);
-        if self.observer.is_some() && is_lead && lane.is_due() {
-            lane.start_connecting();
+    fn backoff_ended(&self, lane: u64) {
+        let lead = Arc::clone(&self.all().lanes[0]);
+        if self.observer.is_some() && lead.id == lane && lead.is_due() {
+            lead.start_connecting();
         } else {
             self.refresh();
         }

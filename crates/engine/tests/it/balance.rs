@@ -27,7 +27,7 @@ struct Network {
     attempts: Arc<AtomicUsize>,
 }
 
-/// What answers at an address. Nothing there refuses connections.
+/// The server at an address. Without one, connections are refused.
 enum Server {
     Up(Served),
     /// Drops packets.
@@ -172,7 +172,7 @@ async fn no_call_fails_in_rolling_restarts() {
                     let outcome = timeout(Duration::from_secs(1), echo(&channel, raw("yield"))).await;
                     outcome.expect("no call waits").expect("no call fails");
                     called += 1;
-                    sleep(Duration::from_micros(100)).await;
+                    sleep(Duration::from_millis(20)).await;
                 }
                 called
             })
@@ -306,4 +306,68 @@ async fn silent_address_delays_the_first_connection_by_250_ms_and_later_ones_not
         // The address that worked is tried first.
         assert_eq!(network.attempts.load(Ordering::Relaxed), 3);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn idle_channel_closes_its_connections_until_the_next_call() {
+    let network = Network::default();
+    let services = [1, 2].map(|number| network.start(number));
+    let list = EndpointList::new(endpoints(&[1, 2]));
+    let channel = network.channel(list, |config| config.idle_timeout = Some(Duration::from_secs(10)));
+    calls(&channel, 2).await;
+    let call = spawn_echo_with(&channel, raw("sleep"), CallOptions::default());
+    sleep(Duration::from_secs(60)).await;
+    assert_eq!(channel.state(), ConnectivityState::Ready, "a call is in flight");
+    call.abort();
+    sleep(Duration::from_secs(25)).await;
+    assert_eq!(channel.state(), ConnectivityState::Idle);
+    assert!(channel.lanes().iter().all(|lane| lane.state == "IDLE"), "{:?}", channel.lanes());
+    let attempts = network.attempts.load(Ordering::Relaxed);
+    sleep(Duration::from_secs(1000)).await;
+    assert_eq!(network.attempts.load(Ordering::Relaxed), attempts, "it stays idle");
+    calls(&channel, 1).await;
+    settle().await;
+    calls(&channel, 10).await;
+    let [first, second] = services.each_ref().map(Echo::started);
+    assert!(first >= 5 && second >= 5 && first + second == 14, "{first} {second}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_with_equal_keys_or_headers_go_to_one_server() {
+    use thalweg_engine::policy::RingHashConfig;
+
+    let network = Network::default();
+    let services = [1, 2, 3, 4].map(|number| network.start(number));
+    let list = EndpointList::new(endpoints(&[1, 2, 3, 4]));
+    let by_key = network.channel(list.clone(), |config| {
+        config.load_balancing = PolicyConfig::RingHash(RingHashConfig::default());
+    });
+    let mut used = Vec::new();
+    for key in 0..8 {
+        let before = services.each_ref().map(Echo::started);
+        for _ in 0..10 {
+            let options = CallOptions::default().affinity_key(key);
+            soon(spawn_echo_with(&by_key, raw("x"), options)).await.expect("no panic").expect("a response");
+        }
+        let after = services.each_ref().map(Echo::started);
+        let grown: Vec<usize> = (0..4).filter(|&at| after[at] > before[at]).collect();
+        assert_eq!(grown.len(), 1, "key {key}");
+        used.extend(grown);
+    }
+    used.sort_unstable();
+    used.dedup();
+    assert!(used.len() > 1, "{used:?}");
+
+    let by_header = network.channel(list, |config| {
+        config.load_balancing =
+            PolicyConfig::RingHash(RingHashConfig::default().request_hash_header("x-user"));
+    });
+    let before = services.each_ref().map(Echo::started);
+    for _ in 0..10 {
+        let metadata = crate::support::fields(&[("x-user", "ada")]);
+        let call = crate::support::unary(&by_header, &metadata, raw("x"), by_header.call_options());
+        soon(call).await.expect("a response");
+    }
+    let after = services.each_ref().map(Echo::started);
+    assert_eq!((0..4).filter(|&at| after[at] > before[at]).count(), 1);
 }

@@ -173,7 +173,7 @@ async fn throttled_channel_does_not_retry() {
         serve(peer, responses).await;
         soon(call).await.expect("no panic").map(drop).map_err(|status| status.code())
     };
-    // Of four tokens the first failure takes one, and the second the one that leaves half of them.
+    // Each failure takes a token. With half of the four left, there are no retries.
     assert_eq!(call(&channel, &mut peer, &[UNAVAILABLE, UNAVAILABLE]).await, Err(Code::Unavailable));
     assert_eq!(call(&channel, &mut peer, &[UNAVAILABLE]).await, Err(Code::Unavailable));
     for _ in 0..4 {
@@ -275,12 +275,12 @@ async fn hedged_call_takes_the_first_response_and_cancels_the_others() {
 
 #[tokio::test(start_paused = true)]
 async fn failure_of_a_hedged_attempt_starts_the_next_or_ends_the_call() {
-    let fails = |code: Code| code.number().to_string();
     for (first, outcome) in [(Code::Unavailable, Ok(())), (Code::NotFound, Err(Code::NotFound))] {
         let (channel, mut peer, _accepted) = connected_by(config(HEDGING, ""), &[]).await;
         let (started, call) = (Instant::now(), spawn_echo(&channel, "x"));
         let (stream, _) = next_attempt(&mut peer, started).await;
-        let failure = [OK_HEADERS, &[("grpc-status", &*fails(first))]].concat();
+        let number = first.number().to_string();
+        let failure = [OK_HEADERS, &[("grpc-status", &*number)]].concat();
         peer.headers(stream, true, &failure).send().await;
         if outcome.is_ok() {
             let (stream, at) = next_attempt(&mut peer, started).await;

@@ -25,9 +25,10 @@ use crate::web_channel;
 /// A handle to a gRPC target. Cheap to clone; clones share its connections.
 ///
 /// A channel has one or more *lanes*, each with its own connection; a call takes the less loaded of two lanes. The
-/// channel connects when the first call needs it ([`ChannelBuilder::connect_lazy`](super::ChannelBuilder::connect_lazy)) or at once
-/// ([`ChannelBuilder::connect`](super::ChannelBuilder::connect)). It reconnects broken connections with gRPC's exponential backoff. Meanwhile calls
-/// fail with UNAVAILABLE, or wait if they ask for it ([`CallOptions::wait_for_ready`](crate::CallOptions)).
+/// channel connects when the first call needs it ([`connect_lazy`](super::ChannelBuilder::connect_lazy)) or at once
+/// ([`connect`](super::ChannelBuilder::connect)). It reconnects broken connections with gRPC's exponential backoff.
+/// Meanwhile calls fail with UNAVAILABLE, or wait if they ask for it
+/// ([`CallOptions::wait_for_ready`](crate::CallOptions)).
 ///
 /// Dropping the last clone closes the connections once their calls have finished.
 ///
@@ -45,7 +46,7 @@ pub struct Channel {
 }
 
 impl Channel {
-    /// Returns the default options of calls, set with [`ChannelBuilder::call_options`](super::ChannelBuilder::call_options).
+    /// Returns the default options of calls; see [`ChannelBuilder`](super::ChannelBuilder::call_options).
     pub fn call_options(&self) -> &CallOptions {
         self.engine.call_options()
     }
@@ -64,9 +65,9 @@ impl Channel {
         self.engine.state()
     }
 
-    /// Retries a failed connection at once and restarts the backoff ([`ChannelBuilder::connect_backoff`](super::ChannelBuilder::connect_backoff)). For programs
-    /// that know that the network is available again. Calls that [wait](CallOptions::wait_for_ready) use the new
-    /// connection.
+    /// Retries a failed connection at once and restarts the [backoff](super::ChannelBuilder::connect_backoff). For
+    /// programs that know that the network is available again. Calls that [wait](CallOptions::wait_for_ready) use the
+    /// new connection.
     pub fn reset_connect_backoff(&self) {
         self.engine.reset_connect_backoff();
     }

@@ -3,7 +3,7 @@ use std::time::{Duration, Instant};
 use super::*;
 use crate::policy::mix;
 use crate::retry::Progress::{self, Unprocessed, Unsent};
-use crate::retry::tests::random_outcome;
+use crate::retry::attempt::tests::random_outcome;
 use crate::service_config::RetryThrottling;
 
 const MS: Duration = Duration::from_millis(1);

@@ -1,0 +1,215 @@
+//! The endpoints of one channel: [`Endpoints`].
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use thalweg_balance::ConnectivityState;
+
+use super::balanced::Balanced;
+use super::control::BalancedConfig;
+use crate::connection::{Connection, StreamWaitQueue};
+use crate::lanes::{Closing, Connector, FreeStream, Lane, LaneSet, Lanes};
+use crate::registry::{self, Registry};
+use crate::snapshot::{ChannelSnapshot, Counts, SocketSnapshot};
+use crate::status::Status;
+
+/// The endpoints of one channel. Dropping it closes each connection after its last call.
+pub(crate) struct Endpoints {
+    /// Number of the channel, unique in the process.
+    id: u64,
+    kind: Kind,
+    /// Calls that wait for a free stream of any endpoint.
+    queue: Arc<StreamWaitQueue>,
+    /// Target URI with its scheme.
+    target: String,
+    /// Calls of endpoints that are gone.
+    calls: Arc<Mutex<Counts>>,
+}
+
+enum Kind {
+    /// gRPC's `pick_first`: all addresses of the target are one endpoint.
+    One(Arc<LaneSet>),
+    Balanced(Box<Balanced>),
+}
+
+/// The channels of the process.
+static CHANNELS: Registry<Endpoints> = Registry::new();
+
+/// Returns the channels of the process, ordered by number.
+pub fn channels() -> Vec<ChannelSnapshot> {
+    CHANNELS.all().iter().map(|channel| channel.snapshot()).collect()
+}
+
+/// Returns the socket of this number, if it belongs to a channel.
+pub(crate) fn socket(id: u64) -> Option<SocketSnapshot> {
+    CHANNELS.all().iter().find_map(|channel| channel.sets().iter().find_map(|set| set.socket(id)))
+}
+
+impl Endpoints {
+    /// Creates the endpoints of a channel, balanced if there is a `policy`.
+    pub(crate) fn new(lanes: Lanes, connector: Connector, policy: Option<BalancedConfig>) -> Arc<Self> {
+        let queue = Arc::clone(&connector.connection.queue);
+        let target = connector.addresses.target.canonical();
+        let calls = Arc::clone(&connector.channel_calls);
+        let kind = match policy {
+            None => Kind::One(LaneSet::new(&lanes, connector, None)),
+            Some(policy) => Kind::Balanced(Box::new(Balanced::new(lanes, connector, policy))),
+        };
+        let endpoints = Arc::new(Self { id: registry::next_id(), kind, queue, target, calls });
+        CHANNELS.add(endpoints.id, &endpoints);
+        endpoints
+    }
+
+    /// Returns the header whose value the policy hashes, if it does.
+    #[inline]
+    pub(crate) fn hash_header(&self) -> Option<&str> {
+        match &self.kind {
+            Kind::One(_) => None,
+            Kind::Balanced(balanced) => balanced.hash_header(),
+        }
+    }
+
+    /// Returns the connection for the next call; `None` if the call has to wait or fails.
+    #[inline]
+    pub(crate) fn pick(&self, affinity: Option<u64>) -> Option<Arc<Connection>> {
+        match &self.kind {
+            Kind::One(set) => set.pick(affinity),
+            Kind::Balanced(balanced) => balanced.pick(affinity),
+        }
+    }
+
+    /// Waits for a connection, and makes one if necessary.
+    ///
+    /// # Errors
+    /// UNAVAILABLE if connecting fails, or has failed and the backoff is not over yet; never with `wait_for_ready`.
+    pub(crate) async fn connected(
+        &self,
+        affinity: Option<u64>,
+        wait_for_ready: bool,
+    ) -> Result<Arc<Connection>, Status> {
+        match &self.kind {
+            Kind::One(set) => set.connected(wait_for_ready).await,
+            Kind::Balanced(balanced) => balanced.connected(affinity, wait_for_ready).await,
+        }
+    }
+
+    /// Notes that a connection accepts no more calls.
+    pub(crate) fn lost(&self, connection: &Arc<Connection>) {
+        let sets = self.sets();
+        if !sets.iter().any(|set| set.lost(connection)) {
+            // Another call has noticed it first, but may not have updated the ready lanes. Until then calls would be
+            // given this connection.
+            for set in &sets {
+                set.update();
+            }
+        }
+    }
+
+    /// Returns a connection that may have a free stream.
+    pub(super) fn with_free_stream(&self) -> FreeStream {
+        match &self.kind {
+            Kind::One(set) => set.with_free_stream(),
+            Kind::Balanced(balanced) => balanced.with_free_stream(),
+        }
+    }
+
+    pub(crate) fn queue(&self) -> &StreamWaitQueue {
+        &self.queue
+    }
+
+    /// Notes that a call has to wait for a stream, which may be a reason to open another lane.
+    pub(super) fn note_waiting(&self) {
+        for set in self.sets() {
+            set.note_waiting();
+        }
+    }
+
+    /// Connects the channel: all lanes of its only endpoint, or the first endpoint of a balanced channel.
+    pub(crate) async fn connect(&self) -> Result<(), Status> {
+        match &self.kind {
+            Kind::One(set) => set.connect_all().await,
+            Kind::Balanced(balanced) => balanced.connected(None, false).await.map(drop),
+        }
+    }
+
+    /// Skips the backoff after failed attempts.
+    pub(crate) fn reset_backoff(&self) {
+        for set in self.sets() {
+            set.reset_backoff();
+        }
+    }
+
+    /// Returns why there is no connection, if an attempt to connect has failed.
+    #[cold]
+    pub(crate) fn last_connect_error(&self) -> Option<String> {
+        match &self.kind {
+            Kind::One(set) => set.last_connect_error(),
+            Kind::Balanced(balanced) => balanced.error(),
+        }
+    }
+
+    /// Returns the state of the channel.
+    pub(crate) fn state(&self) -> ConnectivityState {
+        match &self.kind {
+            Kind::One(set) => set.connectivity(),
+            Kind::Balanced(balanced) => balanced.state(),
+        }
+    }
+
+    /// Returns the open lanes and the closing ones of all endpoints.
+    pub(crate) fn list(&self) -> (Vec<Arc<Lane>>, Vec<Closing>) {
+        let (mut lanes, mut closing) = (Vec::new(), Vec::new());
+        for set in self.sets() {
+            let (open, closes) = set.lists();
+            lanes.extend(open);
+            closing.extend(closes);
+        }
+        (lanes, closing)
+    }
+
+    /// Opens `count` more lanes of the first endpoint.
+    #[cfg(feature = "testing")]
+    pub(crate) fn open(&self, count: usize, reason: &str) {
+        if let [first, ..] = self.sets().as_slice() {
+            first.open_lanes(count, reason);
+        }
+    }
+
+    /// Closes lanes of the first endpoint.
+    #[cfg(feature = "testing")]
+    pub(crate) fn close(&self, ids: &[u64], reason: &str) {
+        if let [first, ..] = self.sets().as_slice() {
+            first.close_lanes(ids, reason);
+        }
+    }
+
+    fn sets(&self) -> Vec<Arc<LaneSet>> {
+        match &self.kind {
+            Kind::One(set) => vec![Arc::clone(set)],
+            Kind::Balanced(balanced) => balanced.sets(),
+        }
+    }
+
+    fn snapshot(&self) -> ChannelSnapshot {
+        let mut calls = *self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lanes = Vec::new();
+        for set in self.sets() {
+            lanes.extend(set.details());
+            calls += set.calls();
+        }
+        lanes.sort_unstable_by_key(|lane| lane.id);
+        ChannelSnapshot { id: self.id, target: self.target.clone(), calls, lanes }
+    }
+}
+
+impl Drop for Endpoints {
+    fn drop(&mut self) {
+        CHANNELS.remove(self.id);
+    }
+}
+
+impl fmt::Debug for Endpoints {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Endpoints").field("target", &self.target).finish_non_exhaustive()
+    }
+}
