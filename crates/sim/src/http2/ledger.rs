@@ -122,12 +122,12 @@ impl Ledger {
     pub(super) fn receive_headers(&mut self, receiver: Side, stream: u32, fields_hash: u64, end: bool) {
         let record = self.record(stream);
         record.request_received |= receiver == Side::Server;
-        assert_eq!(record.ends[receiver], None, "stream {stream}: headers after its end");
+        assert_eq!(record.ends[receiver], None, "stream {stream}: a head after its end");
         let direction = &mut record.directions[receiver.other()];
         let sent = direction.header_blocks.get(direction.header_blocks_received).copied();
-        let sent = sent.unwrap_or_else(|| panic!("stream {stream}: headers that were not sent"));
-        assert_eq!(sent.hash, fields_hash, "stream {stream}: headers differ from those sent");
-        assert!(!sent.oversized, "stream {stream}: headers exceed the limit");
+        let sent = sent.unwrap_or_else(|| panic!("stream {stream}: a head that was not sent"));
+        assert_eq!(sent.hash, fields_hash, "stream {stream}: another head than was sent");
+        assert!(!sent.oversized, "stream {stream}: a head that is larger than it may be");
         direction.header_blocks_received += 1;
         if end {
             direction.receive_end(stream);
@@ -146,7 +146,7 @@ impl Ledger {
         let expected = pattern::slice_of(body_of(stream, receiver.other()), direction.received, bytes.len());
         assert!(
             expected == bytes,
-            "stream {stream}: bytes differ from those sent, from {} on",
+            "stream {stream}: other bytes than were sent, from {} on",
             direction.received
         );
         direction.received += bytes.len();
@@ -291,7 +291,7 @@ impl Record {
 impl Direction {
     /// Whether the next headers to receive exceed the limit.
     fn next_is_oversized(&self) -> bool {
-        self.header_blocks.get(self.header_blocks_received).is_some_and(|block| block.oversized)
+        self.header_blocks.get(self.header_blocks_received).is_some_and(|head| head.oversized)
     }
 
     fn receive_end(&mut self, stream: u32) {
@@ -301,7 +301,7 @@ impl Direction {
         assert_eq!(
             self.header_blocks_received,
             self.header_blocks.len(),
-            "stream {stream} ends before its last headers"
+            "stream {stream} ends before its last head"
         );
         self.end_received = true;
     }

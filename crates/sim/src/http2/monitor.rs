@@ -115,10 +115,10 @@ impl Monitor {
 
     fn check_frame(&mut self, side: Side) {
         let pending = std::mem::take(&mut self.senders[side].pending);
-        let (header, payload) = pending.split_first_chunk::<FRAME_HEADER_LEN>().expect("a frame has a head");
-        let header = FrameHeader::parse(header);
-        self.senders[side].check_header(header);
-        if header.kind == Kind::WindowUpdate && header.stream.get() == 0 {
+        let (head, payload) = pending.split_first_chunk::<FRAME_HEADER_LEN>().expect("a frame has a head");
+        let head = FrameHeader::parse(head);
+        self.senders[side].check_header(head);
+        if head.kind == Kind::WindowUpdate && head.stream.get() == 0 {
             let increment = u32::from_be_bytes(payload.try_into().expect("4 bytes"));
             self.return_window(side, u64::from(increment));
         }
@@ -131,7 +131,7 @@ impl Monitor {
         if receiver.enlargement_left > 0 {
             assert_eq!(
                 increment, receiver.enlargement_left,
-                "{side:?} enlarges its window by a wrong amount"
+                "{side:?} enlarges its window by something else"
             );
             receiver.enlargement_left = 0;
             return;
@@ -143,7 +143,7 @@ impl Monitor {
             sender.sent_after_frame.pop_front();
         }
         let exact = sender.sent_after_frame.front() == Some(&returned);
-        assert!(exact, "{side:?} returned {returned} bytes, not those it received");
+        assert!(exact, "{side:?} gave {returned} bytes back, which is not what it received");
     }
 }
 
@@ -152,17 +152,17 @@ impl SenderState {
     fn needed(&self) -> usize {
         match self.pending.first_chunk::<FRAME_HEADER_LEN>() {
             None => FRAME_HEADER_LEN,
-            Some(header) => match FrameHeader::parse(header) {
+            Some(head) => match FrameHeader::parse(head) {
                 FrameHeader { kind: Kind::Data, .. } => FRAME_HEADER_LEN,
                 FrameHeader { len, .. } => FRAME_HEADER_LEN + len as usize,
             },
         }
     }
 
-    fn check_header(&mut self, header: FrameHeader) {
-        let FrameHeader { len, kind, flags, stream } = header;
+    fn check_header(&mut self, head: FrameHeader) {
+        let FrameHeader { len, kind, flags, stream } = head;
         let stream = stream.get();
-        assert!(len <= self.frame_len_max, "a frame of {len} bytes exceeds the peer's maximum");
+        assert!(len <= self.frame_len_max, "a frame of {len} bytes is larger than the peer takes");
         if let Some(block) = self.block_of {
             assert_eq!((kind, stream), (Kind::Continuation, block), "a header block is interrupted");
         }

@@ -257,14 +257,14 @@ impl Endpoint {
     ///
     /// If no stream can be opened.
     pub fn open(&mut self, end_stream: bool) -> StreamId {
-        let headers = fields(&[
+        let head = fields(&[
             (":method", "POST"),
             (":scheme", "http"),
             (":path", "/service/method"),
             (":authority", "sim"),
         ]);
-        let opened = self.connection.open(Tag(0), Block { fixed: None, extra: &headers }, end_stream);
-        opened.unwrap_or_else(|error| panic!("failed to open a stream: {error}"))
+        let opened = self.connection.open(Tag(0), Block { fixed: None, extra: &head }, end_stream);
+        opened.unwrap_or_else(|error| panic!("no stream can be opened: {error}"))
     }
 
     /// Responds with status 200 and no body.
@@ -273,9 +273,9 @@ impl Endpoint {
     ///
     /// If nothing can be sent on the stream.
     pub fn respond(&mut self, stream: StreamId) {
-        let headers = fields(&[(":status", "200")]);
-        let sent = self.connection.send_headers(stream, Block { fixed: None, extra: &headers }, true);
-        sent.unwrap_or_else(|error| panic!("failed to respond on stream {stream}: {error}"));
+        let head = fields(&[(":status", "200")]);
+        let sent = self.connection.send_headers(stream, Block { fixed: None, extra: &head }, true);
+        sent.unwrap_or_else(|error| panic!("stream {stream} cannot be answered: {error}"));
     }
 
     /// Processes received bytes. Returns whether that caused events.
@@ -300,13 +300,13 @@ impl Endpoint {
     }
 
     fn record(&mut self, event: &Event<'_>) {
-        let headers = || pairs(self.connection.fields());
+        let head = || pairs(self.connection.fields());
         let received = match *event {
             Event::Headers { stream, end_stream, .. } => {
-                ReceivedEvent::Headers { stream, fields: headers(), end_stream }
+                ReceivedEvent::Headers { stream, fields: head(), end_stream }
             }
             Event::CompleteMessage { stream, bytes, .. } => {
-                self.received.push(ReceivedEvent::Headers { stream, fields: headers(), end_stream: false });
+                self.received.push(ReceivedEvent::Headers { stream, fields: head(), end_stream: false });
                 if self.releases {
                     self.connection.release(stream, bytes.len());
                 }
@@ -319,7 +319,7 @@ impl Endpoint {
                     ReceivedEvent::Trailers { stream, fields: pairs(self.connection.trailers()) }
                 }
             }
-            Event::Informational { stream, .. } => ReceivedEvent::Informational { stream, fields: headers() },
+            Event::Informational { stream, .. } => ReceivedEvent::Informational { stream, fields: head() },
             Event::Trailers { stream, .. } => {
                 ReceivedEvent::Trailers { stream, fields: pairs(self.connection.trailers()) }
             }
@@ -342,7 +342,7 @@ impl Endpoint {
 
 /// An owned [`Event`] with the headers that it announces.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the fields of the event")]
+#[expect(missing_docs, reason = "they are those of the event")]
 pub enum ReceivedEvent {
     Headers { stream: StreamId, fields: Vec<(String, String)>, end_stream: bool },
     Informational { stream: StreamId, fields: Vec<(String, String)> },
@@ -355,9 +355,9 @@ pub enum ReceivedEvent {
     Pong { payload: [u8; 8] },
 }
 
-fn pairs(headers: &Headers) -> Vec<(String, String)> {
+fn pairs(head: &Headers) -> Vec<(String, String)> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    headers.iter().map(|field| (text(field.name), text(field.value))).collect()
+    head.iter().map(|field| (text(field.name), text(field.value))).collect()
 }
 
 fn fields(pairs: &[(&str, &str)]) -> FieldList {

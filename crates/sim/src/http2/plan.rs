@@ -31,7 +31,7 @@ pub(super) struct DriverPlan {
     /// Random actions before it only finishes its streams.
     pub(super) acts: usize,
     /// Streams that it wants to open; clients only.
-    pub(super) streams_to_open: usize,
+    pub(super) streams_wanted: usize,
     /// The longest pause between two actions.
     pub(super) pause_max: Duration,
     /// The longest body, in bytes.
@@ -56,7 +56,7 @@ impl DriverPlan {
         DriverPlan {
             config: random_config(random),
             acts: random.size(150),
-            streams_to_open: random.between(1, 25),
+            streams_wanted: random.between(1, 25),
             pause_max: Duration::from_micros(random.pick(&[0, 10, 1000, 50_000])),
             body_max: random.pick(&[0, 100, 20_000, 150_000]).min(step_max.saturating_mul(100)),
             resets: random.one_in(2),

@@ -257,10 +257,6 @@ impl World {
         scene.note(side, "probe", stream, window as usize);
         self.peers[side].send_bytes(stream, window as usize + 1, false, scene);
         self.write_all(side, scene);
-        assert_eq!(
-            self.monitor.sent(side) - before,
-            window,
-            "{side:?} sends a different amount than its window"
-        );
+        assert_eq!(self.monitor.sent(side) - before, window, "{side:?} sends another amount than its window");
     }
 }

@@ -50,7 +50,7 @@ impl ChannelUser {
     }
 }
 
-/// A buffer that meddles when it is dropped.
+/// A buffer that uses the channel when it is dropped.
 struct BufferOwner {
     bytes: Vec<u8>,
     user: ChannelUser,
@@ -98,7 +98,7 @@ async fn call_from_buffer_drop() {
     soon(echo(&channel, raw("still here"))).await.expect("an echo");
 }
 
-/// A message that meddles when it is encoded.
+/// A message that uses the channel when it is encoded.
 struct CallingMessage(ChannelUser);
 
 impl Message for CallingMessage {
@@ -133,7 +133,7 @@ async fn call_from_encoding() {
     assert!(user.times.load(Ordering::SeqCst) >= 2);
 }
 
-/// A waker that takes all locks and meddles when it is woken or dropped.
+/// A waker that takes all locks and uses the channel when it is woken or dropped.
 struct CallingWaker(ChannelUser);
 
 impl CallingWaker {
