@@ -1,8 +1,9 @@
 //! gRPC over HTTP/2 at the level of headers, message bytes and trailers.
 //!
 //! Most programs use `thalweg` or `thalweg-tonic`, which are built on this crate. It provides connections over sockets,
-//! the lanes of a channel, the server endpoint, draining and limits. It does not depend on message types: metadata is
-//! an [`http::HeaderMap`], sent messages implement [`Encode`], and received messages are bytes ([`Payload`]).
+//! the endpoints and lanes of a channel, the server endpoint, draining and limits. It does not depend on message types:
+//! metadata is an [`http::HeaderMap`], sent messages implement [`Encode`], and received messages are bytes
+//! ([`Payload`]).
 //!
 //! A unary call with an encoded message:
 //!
@@ -51,11 +52,17 @@
 //!
 //! 1. `calls/unary.rs`: starts the call.
 //! 2. `calls/prepared.rs`: prepares the parts that all attempts share; the fixed request headers are cached.
-//! 3. `calls/attempts.rs`: chooses a connection, using `lanes/set.rs`.
-//! 4. `calls/opening.rs`: opens a stream, if one is free, under the connection's lock.
+//! 3. `calls/attempts.rs`: chooses a connection. If the channel has several endpoints, `endpoints/views.rs` picks one by
+//!    the balancing policy's last decision; `lanes/set.rs` picks one of its lanes.
+//! 4. `calls/opening.rs`: opens a stream for `calls/unary_attempt.rs`, if one is free, under the connection's lock.
 //! 5. `connection/outgoing.rs`: encodes the message directly into the connection's output.
 //! 6. `connection/driver.rs`: writes; later reads and handles the protocol's events.
 //! 7. `lanes/endpoint.rs`: stores headers, message and trailers in the call's slot and wakes the caller.
+//! 8. `calls/retries.rs`: decides whether a failed call is sent again. With hedging, `calls/hedging.rs` makes several
+//!    attempts at the same time.
+//!
+//! `endpoints/control.rs` is the task of a channel over several endpoints. It resolves the target by `resolver.rs`, and
+//! publishes a picker whenever an endpoint's state changes.
 
 #[cfg(not(unix))]
 compile_error!("thalweg-engine supports Unix targets only");
