@@ -110,11 +110,19 @@ impl CodeSet {
     }
 }
 
-impl FromIterator<Code> for CodeSet {
-    fn from_iter<I: IntoIterator<Item = Code>>(codes: I) -> Self {
+/// Returns the number on the wire.
+impl From<Code> for i32 {
+    fn from(code: Code) -> Self {
+        code as Self
+    }
+}
+
+/// Collects codes of any crate that numbers them as gRPC does. Other numbers are UNKNOWN.
+impl<C: Into<i32>> FromIterator<C> for CodeSet {
+    fn from_iter<I: IntoIterator<Item = C>>(codes: I) -> Self {
         let mut set = Self::default();
         for code in codes {
-            set.insert(code);
+            set.insert(Code::from_number(u32::try_from(code.into()).unwrap_or(u32::MAX)));
         }
         set
     }

@@ -35,7 +35,7 @@ impl ByteStreams {
         } = Destination::new(target, config.destination_settings())?;
         let resolver = config.resolver(&target);
         let dialer = Dialer {
-            addresses: config.addresses(target, &resolver),
+            addresses: config.addresses(target, &resolver, &config.load_balancing),
             transport: config.transport(),
             #[cfg(feature = "tls")]
             tls,

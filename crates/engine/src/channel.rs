@@ -262,8 +262,13 @@ impl ChannelConfig {
     }
 
     /// Returns all addresses of `target` as those of one endpoint.
-    pub(crate) fn addresses(&self, target: Target, resolver: &Arc<dyn Resolver>) -> Addresses {
-        let pick_first = match &self.load_balancing {
+    pub(crate) fn addresses(
+        &self,
+        target: Target,
+        resolver: &Arc<dyn Resolver>,
+        policy: &PolicyConfig,
+    ) -> Addresses {
+        let pick_first = match policy {
             PolicyConfig::PickFirst(config) => *config,
             _ => PickFirstConfig::default(),
         };
@@ -362,11 +367,12 @@ impl Channel {
         let target = &destination.target;
         let measure = ChannelMeasure::new(&config.measure, || target.canonical());
         let resolver = config.resolver(target);
-        let addresses = config.addresses(target.clone(), &resolver);
         let service_config = config.service_config.as_ref();
         let service_config = service_config.map(|source| source.read(&config.policies)).transpose()?;
         let service_config = service_config.unwrap_or_default();
-        let policy = match service_config.load_balancing.clone().unwrap_or(config.load_balancing.clone()) {
+        let policy = service_config.load_balancing.as_ref().unwrap_or(&config.load_balancing).clone();
+        let addresses = config.addresses(target.clone(), &resolver, &policy);
+        let policy = match policy {
             PolicyConfig::PickFirst(_) => None,
             policy => Some(BalancedConfig {
                 policy: policy.build(random_seed()),

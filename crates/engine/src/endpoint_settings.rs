@@ -50,7 +50,11 @@ impl ConnectorFactory for EndpointSettings {
     }
 
     fn connector(&self, channel: ChannelParts) -> Connector {
-        let addresses = self.config.addresses(self.destination.target.clone(), &self.resolver);
+        let addresses = self.config.addresses(
+            self.destination.target.clone(),
+            &self.resolver,
+            &self.config.load_balancing,
+        );
         let mut connector =
             self.config.connector(&self.destination, addresses, self.executor.clone(), channel);
         connector.connection.origin = Some(Arc::clone(&self.origin));

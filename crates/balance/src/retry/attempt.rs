@@ -80,7 +80,7 @@ impl RetryPolicy {
     ///
     /// Neither this nor [`backoff`](Self::backoff) checks its arguments: the limits of gRFC A6 are those of service
     /// configs.
-    pub fn new(max_attempts: u32, retryable_codes: impl IntoIterator<Item = Code>) -> Self {
+    pub fn new<C: Into<i32>>(max_attempts: u32, retryable_codes: impl IntoIterator<Item = C>) -> Self {
         Self {
             max_attempts,
             initial_backoff: Duration::from_millis(100),
@@ -104,7 +104,7 @@ impl HedgingPolicy {
     }
 
     /// Sets the codes that do not end the call while other attempts are left.
-    pub fn non_fatal_codes(mut self, codes: impl IntoIterator<Item = Code>) -> Self {
+    pub fn non_fatal_codes<C: Into<i32>>(mut self, codes: impl IntoIterator<Item = C>) -> Self {
         self.non_fatal_codes = codes.into_iter().collect();
         self
     }

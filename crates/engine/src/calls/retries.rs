@@ -79,14 +79,18 @@ impl<'a> Retries<'a> {
         }
         let throttle = self.channel.throttle();
         let now = Instant::now().into_std();
-        match state.decisions.on_outcome(&outcome, throttle, random_unit(), now) {
-            RetryDecision::Stop => return Err(status),
-            RetryDecision::Restart => {}
-            RetryDecision::Retry { at } => sleep_until(Instant::from_std(at)).await,
+        let decision = state.decisions.on_outcome(&outcome, throttle, random_unit(), now);
+        if decision == RetryDecision::Stop {
+            return Err(status);
         }
+        let sent = self.call.measure.end_attempt(&status);
+        if let RetryDecision::Retry { at } = decision {
+            sleep_until(Instant::from_std(at)).await;
+        }
+        let previous = state.decisions.previous_attempts();
         self.call.progress.note_attempt();
-        let sent = self.call.measure.again(&status);
-        state.fields = self.call.fields_of_retry(state.decisions.previous_attempts());
+        self.call.measure.start_attempt(previous, decision == RetryDecision::Restart);
+        state.fields = self.call.fields_of_retry(previous);
         Ok(sent)
     }
 }

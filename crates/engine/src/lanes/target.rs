@@ -48,7 +48,7 @@ pub(crate) enum Security {
 /// Default port of a target, as in every gRPC implementation.
 const DEFAULT_PORT: u16 = 443;
 /// Maximum number of addresses in one `ipv4:` or `ipv6:` target.
-const ADDRESSES_MAX: usize = 64;
+const ADDRESSES_MAX: usize = 1024;
 
 /// An invalid target.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -249,8 +249,11 @@ fn parse_fixed(
             Err("an address has the wrong IP version")
         }
     };
-    let endpoints: Vec<_> = list.split(',').take(ADDRESSES_MAX).map(parse).collect::<Result<_, _>>()?;
-    Ok(Addresses::Fixed(endpoints))
+    let addresses: Vec<_> = list.split(',').take(ADDRESSES_MAX + 1).map(parse).collect::<Result<_, _>>()?;
+    if addresses.len() > ADDRESSES_MAX {
+        return Err("it has more than 1024 addresses");
+    }
+    Ok(Addresses::Fixed(addresses))
 }
 
 #[cfg(test)]

@@ -35,7 +35,12 @@ struct Measured {
     sent: AtomicU64,
     received: AtomicU64,
     /// Number of transparent retries.
+    transparent_retries: AtomicU64,
+    /// Number of retries by policy, and their backoff in nanoseconds.
     retries: AtomicU64,
+    retry_delay_ns: AtomicU64,
+    /// Whether the last attempt has ended, and the next one waits for its backoff.
+    between_attempts: AtomicBool,
     is_over: AtomicBool,
     trace: Option<Trace>,
 }
@@ -132,7 +137,10 @@ impl CallMeasure {
             attempt_ns: AtomicU64::new(0),
             sent: AtomicU64::new(0),
             received: AtomicU64::new(0),
+            transparent_retries: AtomicU64::new(0),
             retries: AtomicU64::new(0),
+            retry_delay_ns: AtomicU64::new(0),
+            between_attempts: AtomicBool::new(false),
             is_over: AtomicBool::new(false),
             trace,
         })))
@@ -311,21 +319,38 @@ impl CallMeasure {
         }
     }
 
-    /// Ends a client's attempt with `status`, and starts another. Returns the number of bytes that were sent.
-    pub(crate) fn again(&self, status: &Status) -> usize {
+    /// Ends a client's attempt with `status`, before another one. Returns the number of bytes that were sent.
+    pub(crate) fn end_attempt(&self, status: &Status) -> usize {
         let Some(measured) = &self.0 else { return 0 };
-        measured.retries.fetch_add(1, Ordering::Relaxed);
         measured.record_attempt(status.code());
+        measured.between_attempts.store(true, Ordering::Relaxed);
         measured.attempt_ns.store(measured.started_at.elapsed().as_nanos() as u64, Ordering::Relaxed);
         let sent = measured.sent.swap(0, Ordering::Relaxed);
         measured.received.store(0, Ordering::Relaxed);
+        if let Some(Trace::Client(trace, _)) = &measured.trace {
+            trace.end_attempt(status);
+        }
+        sent as usize
+    }
+
+    /// Starts a client's next attempt. `previous` is the number of earlier attempts by policy.
+    pub(crate) fn start_attempt(&self, previous: u32, is_transparent: bool) {
+        let Some(measured) = &self.0 else { return };
+        let now_ns = measured.started_at.elapsed().as_nanos() as u64;
+        let ended_ns = measured.attempt_ns.swap(now_ns, Ordering::Relaxed);
+        measured.between_attempts.store(false, Ordering::Relaxed);
+        if is_transparent {
+            measured.transparent_retries.fetch_add(1, Ordering::Relaxed);
+        } else {
+            measured.retries.fetch_add(1, Ordering::Relaxed);
+            measured.retry_delay_ns.fetch_add(now_ns.saturating_sub(ended_ns), Ordering::Relaxed);
+        }
         if let Side::Client(metrics) = &measured.side {
             metrics.attempt_started(KeyValue::new(METHOD, measured.method.clone()));
         }
         if let Some(Trace::Client(trace, _)) = &measured.trace {
-            trace.again(status);
+            trace.start_attempt(previous, is_transparent);
         }
-        sent as usize
     }
 
     /// Ends the call. Only the first end counts.
@@ -349,15 +374,24 @@ impl Measured {
         if self.is_over.swap(true, Ordering::Relaxed) {
             return;
         }
-        self.record_attempt(code);
+        if !self.between_attempts.load(Ordering::Relaxed) {
+            self.record_attempt(code);
+        }
         if let Side::Client(metrics) = &self.side {
             let labels = self.labels(code, metrics.target.clone());
             metrics.instruments.call_duration.record(self.started_at.elapsed().as_secs_f64(), &labels);
             // Calls without retries are not recorded (gRFC A96).
+            let [method, target, _] = labels;
+            let labels = [method, target];
+            let transparent = self.transparent_retries.load(Ordering::Relaxed);
+            if transparent > 0 {
+                metrics.instruments.transparent_retries.record(transparent, &labels);
+            }
             let retries = self.retries.load(Ordering::Relaxed);
             if retries > 0 {
-                let [method, target, _] = labels;
-                metrics.instruments.transparent_retries.record(retries, &[method, target]);
+                let delay_s = self.retry_delay_ns.load(Ordering::Relaxed) as f64 / 1e9;
+                metrics.instruments.retries.record(retries, &labels);
+                metrics.instruments.retry_delay.record(delay_s, &labels);
             }
         }
         match &self.trace {

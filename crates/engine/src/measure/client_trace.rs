@@ -29,7 +29,7 @@ struct Attempts {
     has_waited: bool,
     /// The metadata of the request.
     metadata: HeaderMap,
-    /// Sizes of the messages that the current attempt has sent, while a transparent retry may send them again.
+    /// Sizes of the messages that the current attempt has sent, while a retry may send them again.
     kept: Option<Vec<Sizes>>,
 }
 
@@ -41,7 +41,7 @@ impl ClientTrace {
     pub(super) fn begin(traces: &Traces, path: &str) -> Self {
         let call = traces.start(span_name("Sent", path), SpanKind::Client, Vec::new(), &Context::current());
         let name = span_name("Attempt", path);
-        let span = attempt(traces, &name, &call, false);
+        let span = attempt(traces, &name, &call, 0, false);
         let attempts = Attempts { span, has_waited: false, metadata: HeaderMap::new(), kept: None };
         let (traces, attempts) = (traces.clone(), Mutex::new(attempts));
         Self { traces, call, started_at: SystemTime::now(), name, attempts }
@@ -107,15 +107,21 @@ impl ClientTrace {
         drop(kept);
     }
 
-    /// Ends the current attempt with `status`, and starts a transparent retry.
-    pub(super) fn again(&self, status: &Status) {
-        let fresh = attempt(&self.traces, &self.name, &self.call, true);
+    /// Ends the current attempt with `status`.
+    pub(super) fn end_attempt(&self, status: &Status) {
+        let ended = Arc::clone(&self.attempts().span);
+        span::end(&ended.context, Err(status));
+    }
+
+    /// Starts the next attempt. `previous` is the number of earlier attempts by policy.
+    pub(super) fn start_attempt(&self, previous: u32, is_transparent: bool) {
+        let fresh = attempt(&self.traces, &self.name, &self.call, previous, is_transparent);
         let (ended, sent_again) = {
             let mut attempts = self.attempts();
             attempts.has_waited = false;
             (mem::replace(&mut attempts.span, Arc::clone(&fresh)), attempts.kept.clone())
         };
-        span::end(&ended.context, Err(status));
+        drop(ended);
         for sizes in sent_again.unwrap_or_default() {
             fresh.sent(sizes);
         }
@@ -133,11 +139,18 @@ impl ClientTrace {
     }
 }
 
-/// Starts an attempt. Earlier transparent attempts are not counted (A72), and there are no others: a call that an
-/// application has seen is not retried.
-fn attempt(traces: &Traces, name: &str, call: &Context, transparent: bool) -> Arc<MessageSpan> {
-    let attributes =
-        vec![KeyValue::new("previous-rpc-attempts", 0), KeyValue::new("transparent-retry", transparent)];
+/// Starts an attempt. `previous` does not count earlier transparent attempts (A72).
+fn attempt(
+    traces: &Traces,
+    name: &str,
+    call: &Context,
+    previous: u32,
+    is_transparent: bool,
+) -> Arc<MessageSpan> {
+    let attributes = vec![
+        KeyValue::new("previous-rpc-attempts", i64::from(previous)),
+        KeyValue::new("transparent-retry", is_transparent),
+    ];
     let context = traces.start(name.to_owned(), SpanKind::Internal, attributes, call);
     Arc::new(MessageSpan::new(context))
 }

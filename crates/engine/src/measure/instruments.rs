@@ -28,7 +28,7 @@ const SIZE_BYTES: [f64; 14] = [
 ];
 
 /// Histogram boundaries of A96.
-const TRANSPARENT_RETRIES: [f64; 6] = [1.0, 2.0, 3.0, 4.0, 5.0, 10.0];
+const RETRIES: [f64; 6] = [1.0, 2.0, 3.0, 4.0, 5.0, 10.0];
 
 /// Metrics of each call on a server, and of each attempt on a client.
 #[derive(Debug)]
@@ -44,6 +44,8 @@ pub(super) struct ClientInstruments {
     pub(super) call_duration: Histogram<f64>,
     pub(super) attempt: Each,
     pub(super) transparent_retries: Histogram<u64>,
+    pub(super) retries: Histogram<u64>,
+    pub(super) retry_delay: Histogram<f64>,
     pub(super) disconnections: Counter<u64>,
     pub(super) attempts_succeeded: Counter<u64>,
     pub(super) attempts_failed: Counter<u64>,
@@ -87,8 +89,19 @@ impl ClientInstruments {
                 .u64_histogram("grpc.client.call.transparent_retries")
                 .with_unit("{transparent_retry}")
                 .with_description("Transparent retries per call, for calls with retries.")
-                .with_boundaries(TRANSPARENT_RETRIES.to_vec())
+                .with_boundaries(RETRIES.to_vec())
                 .build(),
+            retries: meter
+                .u64_histogram("grpc.client.call.retries")
+                .with_unit("{retry}")
+                .with_description("Retries by policy per call, for calls with retries.")
+                .with_boundaries(RETRIES.to_vec())
+                .build(),
+            retry_delay: seconds(
+                meter,
+                "grpc.client.call.retry_delay",
+                "Total time of a call between its attempts, for calls with retries by policy.",
+            ),
             disconnections: counter(
                 "grpc.subchannel.disconnections",
                 "{disconnection}",

@@ -154,9 +154,12 @@ impl CallMeasure {
         None
     }
 
-    pub(crate) fn again(&self, _status: &Status) -> usize {
+    pub(crate) fn end_attempt(&self, _status: &Status) -> usize {
         0
     }
+
+    #[inline]
+    pub(crate) fn start_attempt(&self, _previous: u32, _is_transparent: bool) {}
 
     #[inline]
     pub(crate) fn end(&self, _code: Code) {}

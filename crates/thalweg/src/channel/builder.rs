@@ -27,7 +27,8 @@ pub struct ChannelBuilder {
 
 impl Channel {
     /// Returns a builder for a channel to `target`, a [gRPC target URI]: `host:port`, `dns:///host:port`,
-    /// `ipv4:1.2.3.4:80`, `ipv6:[::1]:80`, `unix:/path` or `unix-abstract:name`. `https://host:port` connects over TLS.
+    /// `ipv4:1.2.3.4:80`, `ipv6:[::1]:80`, `unix:/path`, `unix-abstract:name` or
+    /// `passthrough:///host:port`. `https://host:port` connects over TLS.
     ///
     /// [gRPC target URI]: https://github.com/grpc/grpc/blob/master/doc/naming.md
     pub fn builder(target: impl Into<String>) -> ChannelBuilder {
