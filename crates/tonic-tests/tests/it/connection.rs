@@ -7,13 +7,13 @@ use std::time::Duration;
 use hyper_util::rt::TokioIo;
 use thalweg_tonic_tests::pb::shop_client::ShopClient;
 use thalweg_tonic_tests::pb::shop_server::ShopServer;
-use thalweg_tonic_tests::{ShopService, in_memory, order, serve, serve_with, within_a_minute};
+use thalweg_tonic_tests::{RunningServer, ShopService, in_memory, order, serve, serve_with, within_a_minute};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, mpsc};
 use tokio_stream::StreamExt as _;
 use tokio_stream::wrappers::{ReceiverStream, TcpListenerStream};
-use tonic::transport::channel::Lanes;
+use tonic::transport::channel::{Change, Lanes};
 use tonic::transport::{Channel, Endpoint, Server};
 use tonic::{Code, Response};
 
@@ -180,12 +180,82 @@ async fn calls_are_balanced_over_servers() {
         client.buy(order("")).await.unwrap();
     }
     first.stop().await;
-    let call_until_success = async {
-        while client.buy(order("")).await.is_err() {
-            tokio::time::sleep(Duration::from_millis(20)).await;
+    // No call fails: the other server is ready.
+    for _ in 0..100 {
+        client.buy(order("")).await.unwrap();
+    }
+    second.stop().await;
+    assert_eq!(client.buy(order("")).await.unwrap_err().code(), Code::Unavailable);
+}
+
+/// Starts a server at `address`, which is free or will be soon.
+async fn restart(address: std::net::SocketAddr) -> RunningServer {
+    loop {
+        if let Ok(listener) = TcpListener::bind(address).await {
+            let incoming = TcpListenerStream::new(listener);
+            return serve_with(address, async move |stopped| {
+                router().serve_with_incoming_shutdown(incoming, stopped).await
+            });
         }
-    };
-    within_a_minute(call_until_success).await;
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+/// While one server of three restarts, no call fails, and none waits.
+#[tokio::test]
+async fn no_call_fails_in_rolling_restarts() {
+    let mut servers = Vec::new();
+    for _ in 0..3 {
+        servers.push(serve(router()).await);
+    }
+    let channel = Channel::balance_list(servers.iter().map(RunningServer::endpoint));
+    let is_over = Arc::new(AtomicUsize::new(0));
+    let callers: Vec<_> = (0..8)
+        .map(|_| {
+            let (mut client, is_over) = (ShopClient::new(channel.clone()), Arc::clone(&is_over));
+            tokio::spawn(async move {
+                while is_over.load(Ordering::Relaxed) == 0 {
+                    client.buy(order("")).await.expect("no call fails");
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                }
+            })
+        })
+        .collect();
+    for _ in 0..3 {
+        let server = servers.remove(0);
+        let address = server.address;
+        server.stop().await;
+        servers.push(restart(address).await);
+        // The channel waits a second, ±20 %, before it tries the restarted server again.
+        tokio::time::sleep(Duration::from_millis(1300)).await;
+    }
+    is_over.store(1, Ordering::Relaxed);
+    for caller in callers {
+        caller.await.expect("no failed call");
+    }
+}
+
+#[tokio::test]
+async fn endpoints_of_a_channel_may_change_while_calls_wait() {
+    let (channel, changes) = Channel::balance_channel::<u32>(4);
+    let mut client = ShopClient::new(channel);
+    let waiting = tokio::spawn({
+        let mut client = client.clone();
+        async move { client.buy(order("first")).await }
+    });
+    tokio::time::sleep(Duration::from_millis(10)).await;
+    assert!(!waiting.is_finished(), "there is no endpoint");
+    let (first, second) = (serve(router()).await, serve(router()).await);
+    changes.send(Change::Insert(1, first.endpoint())).await.unwrap();
+    within_a_minute(waiting).await.unwrap().unwrap();
+    // Replacing an endpoint moves the calls.
+    changes.send(Change::Insert(1, second.endpoint())).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    first.stop().await;
+    for _ in 0..10 {
+        client.buy(order("")).await.unwrap();
+    }
+    changes.send(Change::Remove(1)).await.unwrap();
     second.stop().await;
 }
 
