@@ -32,7 +32,7 @@ use crate::code::{Code, CodeSet};
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct RetryPolicy {
-    /// Maximum number of attempts, the first included: 2 to 5.
+    /// Maximum number of attempts, including the first: 2 to 5.
     pub max_attempts: u32,
     /// Backoff before the first retry, with ±20 % jitter.
     pub initial_backoff: Duration,
@@ -48,9 +48,9 @@ pub struct RetryPolicy {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct HedgingPolicy {
-    /// Maximum number of attempts, the first included: 2 to 5.
+    /// Maximum number of attempts, including the first: 2 to 5.
     pub max_attempts: u32,
-    /// Time after which the next attempt starts without an outcome of the former; 0 starts all at once.
+    /// Time after which the next attempt starts if the previous one has no outcome yet; 0 starts all at once.
     pub hedging_delay: Duration,
     /// Codes of attempts that do not end the call while others are left.
     pub non_fatal_codes: CodeSet,

@@ -1,16 +1,16 @@
-// The page: what it shows of the services, and its form.
+// The page: the services, and the form for calls.
 const root = document.documentElement;
 const byId = (id) => document.getElementById(id);
 
-// What stands before `docs` in the address: a proxy may have put something there.
+// The path before `docs`, which a proxy may have extended.
 const base = new URL(".", location.href.split(/[?#]/)[0]).href;
 
-// Messages of an answer that stay on the page.
+// Maximum number of displayed messages of a response.
 const SHOWN_MAX = 500;
 const NOTE_CLIENT_STREAM =
   "Browsers send a request whole before they show anything of its answer: these messages go as one body.";
 
-// An element with properties, listeners and children. Texts become text, never markup.
+// Creates an element with properties, listeners and children. Strings become text, never markup.
 function h(tag, properties = {}, ...children) {
   const [name, ...classes] = tag.split(".");
   const element = document.createElement(name);
@@ -137,11 +137,11 @@ function markCurrent() {
   }
 }
 
-// What one sees first: all services.
+// The start page: all services.
 function front(schema) {
   const methods = schema.services.flatMap((service) => service.methods);
   const eyebrow = `${count(schema.services.length, "service")} · ${count(methods.length, "method")}`;
-  // The name of a lone service may be the title already.
+  // With a single service, its name may already be the title.
   const isTitled = schema.services.length === 1 && types.shortName(schema.services[0].name) === schema.title;
   const cards = schema.services.map((service) =>
     h(
@@ -181,7 +181,7 @@ function front(schema) {
   ];
 }
 
-// One method: what it is, its form, the same on a command line, its types.
+// A method: description, form, command lines, types.
 function methodPage(schema, method) {
   const draft = draftOf(schema, method);
   const commands = makeCommands(method, draft);
@@ -217,7 +217,7 @@ function methodPage(schema, method) {
   ];
 }
 
-// What somebody has typed stays while the page does.
+// Input is kept as long as the page is open.
 const drafts = new Map();
 
 function draftOf(schema, method) {
@@ -229,7 +229,7 @@ function draftOf(schema, method) {
   return drafts.get(key);
 }
 
-// The call as the form has it, or what is wrong with the form.
+// Returns the call from the form, or the form's error.
 function readDraft(method, draft) {
   const lines = draft.metadata.split("\n").filter((line) => line.trim() !== "");
   const metadata = [];
@@ -365,12 +365,12 @@ function makeForm(schema, method, draft, changed) {
   return [form, answer.element];
 }
 
-// A field as high as its text, within bounds that the style has.
+// Fits a field's height to its text, within the style's bounds.
 function grow(field) {
   field.rows = Math.max(field.classList.contains("low") ? 1 : 3, field.value.split("\n").length);
 }
 
-// Says where a text is no JSON. What it means, the server knows.
+// Reports where a text is not JSON. The server checks the rest.
 function tell(fault, field) {
   let problem = "";
   try {
@@ -383,7 +383,7 @@ function tell(fault, field) {
   field.setAttribute("aria-invalid", String(problem !== ""));
 }
 
-// What comes back, as it comes.
+// Shows the response as it arrives.
 function makeAnswer() {
   const state = h("p.state", { role: "status" }, "Not called yet.");
   const error = h("div.error", { hidden: true });
@@ -441,7 +441,7 @@ function makeAnswer() {
   };
 }
 
-// A detail of an error: as the server explains it, or else its bytes.
+// An error detail: as explained by the server, otherwise its bytes.
 function detail({ type, value, debug }) {
   const shown = debug === undefined ? (value ?? "") : pretty(JSON.stringify(debug));
   return h("div.detail", {}, h("code", {}, type ?? ""), h("pre", { tabIndex: 0 }, painted(shown)));
@@ -457,7 +457,7 @@ function pretty(text) {
   }
 }
 
-// JSON with names, texts and the rest in colours of their own.
+// JSON with syntax colours.
 function painted(text) {
   const parts = [];
   let at = 0;
@@ -499,7 +499,7 @@ function makeCommands(method, draft) {
   return { update, element: h("section.commands", {}, head, h("div.copyable", {}, shown, copy)) };
 }
 
-// Pages that did not come over TLS have no clipboard: the text is selected then.
+// Pages without TLS have no clipboard access: selects the text instead.
 async function copied(element) {
   try {
     await navigator.clipboard.writeText(element.textContent);
@@ -611,7 +611,7 @@ async function start() {
   byId("footer").textContent = `Made by ${schema.server}. This page loads nothing from elsewhere.`;
   makeList(schema);
   show(schema);
-  // A link within the page is no other page.
+  // A link within the page does not open another page.
   addEventListener("hashchange", () => {
     if (location.hash === "" || location.hash.startsWith("#/")) {
       show(schema);

@@ -1,7 +1,7 @@
 //! Memory of ten thousand idle connections, and their cost to an active connection.
 //!
 //! Two servers run side by side; one of them has the idle connections, each of which has made a call. The same load
-//! goes to both servers in alternation, there and back, so that drift of the machine affects both.
+//! goes to both servers alternately, in forward and then reverse order, so that drift of the machine affects both.
 
 use std::thread;
 

@@ -1,8 +1,8 @@
 //! One call in flight: with busy polling and without, compared with other stacks and with two processes that spin on a
 //! bare socket.
 //!
-//! The stacks alternate in short windows, there and back. The tables show medians of the rounds and ratios within a
-//! round.
+//! The stacks alternate in short windows, in forward and then reverse order. The tables show medians of the rounds and
+//! ratios within a round.
 
 use std::{env, fs};
 

@@ -1,7 +1,8 @@
 //! Calls over TLS: ours compared with other stacks and with ours in plain text, rustls alone, handshakes, and the
 //! memory of an idle connection.
 //!
-//! The stacks alternate in short windows, there and back. The tables show medians, and ratios within a round.
+//! The stacks alternate in short windows, in forward and then reverse order. The tables show medians, and ratios within
+//! a round.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

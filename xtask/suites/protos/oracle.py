@@ -169,7 +169,7 @@ def set_type_with_extensions(encoded):
             pool.AddSerializedFile(file.SerializeToString())
         found = pool.FindMessageTypeByName("google.protobuf.FileDescriptorSet")
         return message_factory.GetMessageClass(found)
-    except Exception:  # Old copies of descriptor.proto, or names that Python's pool refuses: without extensions, then.
+    except Exception:  # Old copies of descriptor.proto, or names that Python's pool rejects: no extensions.
         return descriptor_pb2.FileDescriptorSet
 
 

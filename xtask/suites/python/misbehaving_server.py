@@ -20,7 +20,7 @@ from hyperframe.frame import GoAwayFrame
 
 from messages import fields, payload
 
-# A client that never comes back must not keep a thread.
+# A client that never returns must not block a thread.
 SOCKET_TIMEOUT_S = 20
 PADDING_BYTES = 255
 PADDED_DATA_BYTES = 5
@@ -57,7 +57,7 @@ class GoAwayAfterEachCall(Case):
 
     def called(self, connection, stream, request):
         if connection.is_leaving:
-            # Above the last stream of the GOAWAY: never processed, and the client knows it (RFC 9113 §6.8).
+            # Above the last stream of the GOAWAY: never processed, as the client knows (RFC 9113 §6.8).
             self.calls -= 1
             return
         connection.respond(stream, request)
@@ -109,7 +109,7 @@ class Ping(Case):
         self.sent.discard(data)
 
     def is_content(self):
-        # The last answer may be on its way when the client closes.
+        # The last response may be in transit when the client closes.
         return self.calls > 0 and len(self.sent) <= 1
 
 
@@ -225,7 +225,7 @@ class Connection:
         self.h2 = h2.connection.H2Connection(h2.config.H2Configuration(client_side=False, header_encoding="utf-8"))
         self.requests: dict[int, bytearray] = {}
         self.is_leaving = False
-        # What the windows have not let out yet: bytes and whether to send them in small padded frames.
+        # Bytes blocked by the windows, and whether to send them in small padded frames.
         self.waiting: dict[int, tuple[bytes, bool]] = {}
 
     def serve(self) -> None:
@@ -288,7 +288,7 @@ class Connection:
             self.send_trailers(stream)
 
     def send_goaway(self, last_stream: int) -> None:
-        # Past h2, which would take no more frames from the client.
+        # Bypasses h2, which would accept no more frames from the client.
         self.flush()
         self.sock.sendall(GoAwayFrame(0, last_stream_id=last_stream).serialize())
         self.is_leaving = True
@@ -306,7 +306,7 @@ def serve_connection(case: Case, sock: socket.socket) -> None:
     sock.settimeout(SOCKET_TIMEOUT_S)
     with sock:
         try:
-            # Who only looks whether somebody listens is no client.
+            # A connection that only checks whether the port is open is not a client.
             if not sock.recv(1, socket.MSG_PEEK):
                 return
             with case.lock:
@@ -321,7 +321,7 @@ def serve_connection(case: Case, sock: socket.socket) -> None:
                 case _:
                     Connection(case, sock).serve()
         except OSError:
-            # The client closed; how is not what these cases are about.
+            # The client closed; these cases do not check how.
             pass
         except h2.exceptions.ProtocolError as error:
             with case.lock:

@@ -26,7 +26,7 @@ alone = references - used - {document["metadata"]["component"]["bom-ref"]}
 if alone:
     sys.exit(f"in it, and used by nothing: {sorted(alone)}")
 print(f"{len(parts)} parts")
-# What is broken is found.
+# Errors are detected.
 document["components"][0].pop("name")
 if JsonStrictValidator(SchemaVersion.V1_6).validate_str(json.dumps(document)) is None:
     sys.exit("a part without a name was taken for valid")

@@ -1,4 +1,4 @@
-//! What a policy decides: a picker for calls, and endpoints to connect.
+//! The decision of a policy: a picker for calls, and endpoints to connect.
 
 use std::fmt;
 use std::sync::Arc;

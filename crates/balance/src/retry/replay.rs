@@ -9,7 +9,7 @@ pub const CALL_REPLAY_BYTES_MAX: usize = 256 << 10;
 /// Default limit of a channel's replay buffers in bytes: 16 MiB, as in gRPC Java.
 pub const CHANNEL_REPLAY_BYTES_MAX: usize = 16 << 20;
 
-/// Accounts the replay buffers of all calls of a channel.
+/// Accounting of the replay buffers of all calls of a channel.
 #[derive(Debug)]
 pub struct ReplayBudget {
     buffered: AtomicUsize,
@@ -17,7 +17,7 @@ pub struct ReplayBudget {
     channel_bytes_max: usize,
 }
 
-/// Accounts the replay buffer of one call. Dropping it releases its bytes.
+/// Accounting of the replay buffer of one call. Dropping it releases its bytes.
 #[derive(Debug)]
 pub struct ReplayAccount {
     budget: Arc<ReplayBudget>,
@@ -68,7 +68,7 @@ impl ReplayAccount {
         is_added
     }
 
-    /// Releases so many bytes, at most all: a committed call has sent these messages.
+    /// Releases this many bytes, or all if there are fewer: a committed call has sent these messages.
     pub fn release(&mut self, bytes: usize) {
         let released = bytes.min(self.buffered);
         self.buffered -= released;

@@ -27,7 +27,7 @@ struct Network {
     attempts: Arc<AtomicUsize>,
 }
 
-/// What answers at an address. Nothing there refuses connections.
+/// The server at an address. Without one, connections are refused.
 enum Server {
     Up(Served),
     /// Drops packets.

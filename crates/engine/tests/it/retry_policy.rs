@@ -173,7 +173,7 @@ async fn throttled_channel_does_not_retry() {
         serve(peer, responses).await;
         soon(call).await.expect("no panic").map(drop).map_err(|status| status.code())
     };
-    // Of four tokens the first failure takes one, and the second the one that leaves half of them.
+    // There are four tokens. The first failure takes one, and the second leaves half of them.
     assert_eq!(call(&channel, &mut peer, &[UNAVAILABLE, UNAVAILABLE]).await, Err(Code::Unavailable));
     assert_eq!(call(&channel, &mut peer, &[UNAVAILABLE]).await, Err(Code::Unavailable));
     for _ in 0..4 {

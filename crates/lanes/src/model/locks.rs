@@ -22,7 +22,7 @@ fn world(call_ns: u64, cores: usize, in_flight: usize) -> World {
         client_cores: cores,
         server_cores: cores,
         round_trip: Duration::from_micros(50),
-        // A caller's work without the lock is constant.
+        // A caller's work outside the lock is constant.
         costs: Costs { lock, caller_ns: 300 + 2 * call_ns, ..OURS },
         load: Load::Closed { in_flight },
     }

@@ -109,7 +109,7 @@ impl Pair {
     ///
     /// # Panics
     ///
-    /// If the pair does not come to rest, or violates the protocol on the wire.
+    /// If the pair does not settle, or violates the protocol on the wire.
     pub fn drive(&mut self) {
         for _ in 0..STEPS_MAX {
             if self.move_bytes() {

@@ -69,8 +69,8 @@ fn keys_of_a_failed_endpoint_move_alone() {
     assert_eq!(heirs.len(), 9);
 }
 
-/// An endpoint that leaves moves its own keys, 1/n, and about as many to entries that the ring gains as its size stays
-/// (gRFC A42): of 10 endpoints each has 103 entries, of 9 it has 114.
+/// When an endpoint leaves, its own keys move (1/n). About as many move to entries that the others gain, because the
+/// ring keeps its size (gRFC A42): 103 entries each with 10 endpoints, 114 with 9.
 #[test]
 fn few_keys_move_when_an_endpoint_leaves() {
     for count in [4, 10, 30] {

@@ -33,7 +33,7 @@ fn check_policy_error(policy: &str, config: &str, expected: &str) {
 fn the_first_supported_policy_is_selected() {
     check_list(r#"{"round_robin": {}}, {"pick_first": {}}"#, PolicyConfig::RoundRobin);
     check_list(r#"{"xds": {"a": 1}}, {"grpclb": 5}, {"round_robin": {"else": 1}}"#, PolicyConfig::RoundRobin);
-    // What follows the selected one is not validated, as in gRPC core and grpc-go.
+    // Policies after the selected one are not validated, as in gRPC core and grpc-go.
     check_list(r#"{"round_robin": {}}, {}, 5, {"pick_first": []}"#, PolicyConfig::RoundRobin);
 }
 
