@@ -152,7 +152,7 @@
     chart.lines = isVisible(chart) ? shownIn(chart) : [];
     const { lines } = chart;
     if (!isVisible(chart)) return;
-    box.textContent = lines.length ? "" : (data.empty ?? "Nothing of this was measured.");
+    box.textContent = lines.length ? "" : (data.empty ?? "Nothing was measured here.");
     if (lines.length === 0) return;
     const isSmall = figure.closest(".multiples") !== null;
     const names = lines.filter(({ way }) => way.short);

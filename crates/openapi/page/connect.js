@@ -39,7 +39,7 @@ const connect = (() => {
     for (;;) {
       const { done, value } = await reader.read();
       if (done) {
-        if (len > 0) throw new Failed("internal", "the answer ends within a message");
+        if (len > 0) throw new Failed("internal", "the response ends within a message");
         return;
       }
       pieces.push(value);
@@ -96,8 +96,8 @@ const connect = (() => {
       return await made({ url, isStream, messages, metadata, timeoutMs, signal: stop.signal }, on);
     } catch (error) {
       if (error instanceof Failed) return { error, trailers: [] };
-      if (isLate) return { error: new Failed("deadline_exceeded", "no end within the deadline"), trailers: [] };
-      if (signal?.aborted) return { error: new Failed("canceled", "you stopped it"), trailers: [] };
+      if (isLate) return { error: new Failed("deadline_exceeded", "no response within the deadline"), trailers: [] };
+      if (signal?.aborted) return { error: new Failed("canceled", "stopped by the user"), trailers: [] };
       return { error: new Failed("unavailable", String(error.message ?? error)), trailers: [] };
     } finally {
       clearTimeout(timer);
@@ -112,7 +112,7 @@ const connect = (() => {
       try {
         headers.append(name, value);
       } catch {
-        throw new Failed("invalid_argument", `no metadata: ${name}: ${value}`);
+        throw new Failed("invalid_argument", `invalid metadata: ${name}: ${value}`);
       }
     }
     const type = isStream ? "application/connect+json" : "application/json";
@@ -128,13 +128,13 @@ const connect = (() => {
     const trailers = of(true).map(([name, value]) => [name.slice("trailer-".length), value]);
     if (!response.ok) return { error: failure(response.status, await response.text()), trailers };
     const found = response.headers.get("content-type") ?? "nothing";
-    if (!found.startsWith(type)) throw new Failed("unknown", `the answer is ${found}, and not ${type}`);
+    if (!found.startsWith(type)) throw new Failed("unknown", `expected a response of type ${type}, found ${found}`);
     if (!isStream) {
       on.message(await response.text());
       return { error: null, trailers };
     }
     for await (const { flags, text } of envelopes(response.body)) {
-      if (flags & FLAG_COMPRESSED) throw new Failed("internal", "a compressed message, which was not asked for");
+      if (flags & FLAG_COMPRESSED) throw new Failed("internal", "unexpected compressed message");
       if (!(flags & FLAG_END)) {
         on.message(text);
         continue;
@@ -143,14 +143,14 @@ const connect = (() => {
       const trailers = Object.entries(metadata).flatMap(([name, values]) => values.map((value) => [name, value]));
       return { error: error ? failed(error) : null, trailers };
     }
-    throw new Failed("internal", "the answer has no end: the connection may have been cut");
+    throw new Failed("internal", "the response has no end: the connection may have been cut");
   }
 
   function parsed(text) {
     try {
       return JSON.parse(text);
     } catch {
-      throw new Failed("internal", "the end of the answer is no JSON");
+      throw new Failed("internal", "the end of the response is not JSON");
     }
   }
 

@@ -8,7 +8,7 @@ const base = new URL(".", location.href.split(/[?#]/)[0]).href;
 // Maximum number of displayed messages of a response.
 const SHOWN_MAX = 500;
 const NOTE_CLIENT_STREAM =
-  "Browsers send a request whole before they show anything of its answer: these messages go as one body.";
+  "Browsers send the whole request before they show any of the response, so these messages are sent as one body.";
 
 // Creates an element with properties, listeners and children. Strings become text, never markup.
 function h(tag, properties = {}, ...children) {
@@ -104,7 +104,7 @@ function makeList(schema) {
     const title = h("h2", {}, types.shortName(service.name), packageName && h("small", {}, packageName));
     return h("section", {}, title, h("ul", {}, items));
   });
-  const none = h("p.none", { hidden: true }, "No method is called so.");
+  const none = h("p.none", { hidden: true }, "No method with this name.");
   byId("list").replaceChildren(...groups, none);
   byId("filter").addEventListener("input", ({ target }) => {
     const words = target.value.toLowerCase().split(/\s+/).filter(Boolean);
@@ -235,13 +235,13 @@ function readDraft(method, draft) {
   const metadata = [];
   for (const line of lines) {
     const [, name, value] = /^\s*([^:\s]+)\s*:\s*(.*?)\s*$/.exec(line) ?? [];
-    if (name === undefined) return { problem: `Metadata is “name: value”, and this is not: ${line}` };
+    if (name === undefined) return { problem: `Invalid metadata: ${line}; use “name: value”.` };
     metadata.push([name.toLowerCase(), value]);
   }
   const isStream = method.isClientStreaming || method.isServerStreaming;
   const timeoutMs = draft.timeout.trim() === "" ? undefined : Number(draft.timeout);
   if (timeoutMs !== undefined && !(Number.isInteger(timeoutMs) && timeoutMs > 0 && timeoutMs < 1e10)) {
-    return { problem: "A deadline is a number of milliseconds." };
+    return { problem: "Invalid deadline; use a number of milliseconds." };
   }
   const name = `${method.service.name}/${method.name}`;
   return { call: { base, method: name, isStream, messages: draft.messages, metadata, timeoutMs } };
@@ -304,7 +304,7 @@ function makeForm(schema, method, draft, changed) {
     spellcheck: "false",
     autocomplete: "off",
     placeholder: "name: value",
-    "aria-label": "Metadata, a name and a value on each line",
+    "aria-label": "Metadata, one “name: value” per line",
     oninput: () => {
       draft.metadata = metadata.value;
       grow(metadata);
@@ -376,7 +376,7 @@ function tell(fault, field) {
   try {
     if (field.value.trim() !== "") JSON.parse(field.value);
   } catch (error) {
-    problem = `No JSON: ${error.message}`;
+    problem = `Invalid JSON: ${error.message}`;
   }
   fault.textContent = problem;
   fault.hidden = problem === "";
@@ -389,8 +389,8 @@ function makeAnswer() {
   const error = h("div.error", { hidden: true });
   const list = h("ol.came");
   const extra = h("div.extra");
-  const title = h("h2", {}, "Answer");
-  const element = h("section.panel.answer", { "aria-label": "Answer" }, title, state, error, list, extra);
+  const title = h("h2", {}, "Response");
+  const element = h("section.panel.answer", { "aria-label": "Response" }, title, state, error, list, extra);
   let start = 0;
   let number = 0;
   const since = () => performance.now() - start;
@@ -431,7 +431,7 @@ function makeAnswer() {
       const left = number > SHOWN_MAX ? h("small", {}, `the last ${SHOWN_MAX} are shown`) : "";
       if (failed) {
         told("failed", h("b", {}, failed.code.toUpperCase()), facts, left);
-        error.replaceChildren(h("p", {}, failed.message || "It says nothing more."), ...failed.details.map(detail));
+        error.replaceChildren(h("p", {}, failed.message || "No message."), ...failed.details.map(detail));
         error.hidden = false;
       } else {
         told("ok", h("b", {}, "OK"), facts, left);
@@ -495,7 +495,7 @@ function makeCommands(method, draft) {
     setTimeout(() => (copy.textContent = "Copy"), 1500);
   });
   update();
-  const head = h("div.section-head", {}, h("h2", {}, "The same on a command line"), choices);
+  const head = h("div.section-head", {}, h("h2", {}, "On the command line"), choices);
   return { update, element: h("section.commands", {}, head, h("div.copyable", {}, shown, copy)) };
 }
 
@@ -530,12 +530,12 @@ function typeList(schema, method) {
   const own = [method.input, method.output];
   const isShown = (name) => own.includes(name) || types.formOf(name) === undefined;
   return types.reachable(schema, own).filter(isShown).map((name) => {
-    const role = [name === method.input && "request", name === method.output && "answer"].filter(Boolean).join(", ");
+    const role = [name === method.input && "request", name === method.output && "response"].filter(Boolean).join(", ");
     const message = schema.messages[name];
     const type = message ?? schema.enums[name];
     const rows = message ? message.fields.map(fieldRow) : type.values.map(valueRow);
     const form = types.formOf(name);
-    const empty = form === undefined ? "It has no fields." : `As JSON: ${form}`;
+    const empty = form === undefined ? "No fields." : `In JSON: ${form}`;
     return h(
       "details.type-of",
       { id: typeId(name), open: own.includes(name) },
@@ -603,12 +603,12 @@ async function start() {
     if (!response.ok) throw new Error(`HTTP ${response.status}`);
     schema = await response.json();
   } catch (error) {
-    content.replaceChildren(h("p.notice", {}, `The services could not be read: ${error.message}`));
+    content.replaceChildren(h("p.notice", {}, `Failed to read the services: ${error.message}`));
     return;
   }
   for (const service of schema.services) for (const method of service.methods) method.service = service;
   byId("title").textContent = schema.title;
-  byId("footer").textContent = `Made by ${schema.server}. This page loads nothing from elsewhere.`;
+  byId("footer").textContent = `Made by ${schema.server}. This page loads nothing from other sites.`;
   makeList(schema);
   show(schema);
   // A link within the page does not open another page.

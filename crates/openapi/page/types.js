@@ -28,7 +28,7 @@ const types = (() => {
     UInt64Value: "a number as a string, or null",
     BoolValue: "true, false or null",
     StringValue: "a string or null",
-    BytesValue: "a string of base64, or null",
+    BytesValue: "a base64 string, or null",
   };
   const LARGE = ["int64", "uint64", "sint64", "fixed64", "sfixed64"];
   const SCALARS = [

@@ -140,7 +140,7 @@ impl AttackBench {
         }
         let title = format!(
             "{}: floods of {FLOOD_S} s; {HOLD_S} s, or {HALF_S} to {SLOW_S} s where the time is what should end it, \
-             {CONCURRENT_MAX} of these beside each other; server on core 1, attacker and honest client on core 0. \
+             {CONCURRENT_MAX} of these at a time; server on core 1, attacker and honest client on core 0. \
              Alone, the honest client has a p99 of {alone}",
             peer.version
         );

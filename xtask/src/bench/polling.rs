@@ -43,7 +43,7 @@ pub(super) fn run(peers: &[BuiltPeer]) -> Result<Vec<Table>> {
         let rounds = forward_and_reverse(ROUNDS, &rows, |row| p50_us(row, transport))?;
         let title = format!(
             "Empty unary calls over {transport}, one in flight, client on core 0, server on core 1; {ROUNDS} rounds, \
-             there and back:"
+             in alternating order:"
         );
         Ok(table(title, &rows, &rounds))
     });

@@ -81,7 +81,7 @@ func faultsOf(text []byte) (faults []string) {
 	}
 	strategy, isKnown := strategies[*kind]
 	if !isKnown {
-		return []string{fmt.Sprintf("nobody judges objects of the kind %s", kind)}
+		return []string{fmt.Sprintf("no validator for objects of kind %s", kind)}
 	}
 	legacyscheme.Scheme.Default(object)
 	internal, err := legacyscheme.Scheme.ConvertToVersion(object, schema.GroupVersion{Group: kind.Group, Version: runtime.APIVersionInternal})

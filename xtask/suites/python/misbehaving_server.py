@@ -1,4 +1,4 @@
-"""Servers that do what a gRPC server should not, or may but seldom does. Each answers BenchmarkService's UnaryCall.
+"""Servers that do things that a gRPC server should not do, or rarely does. Each serves BenchmarkService's UnaryCall.
 
 usage: misbehaving_server.py CASE PORT
 
@@ -27,7 +27,7 @@ PADDED_DATA_BYTES = 5
 
 
 class Case:
-    """One misbehaviour. A case overrides what it does differently and says whether the client did right."""
+    """One misbehaviour. A case overrides what it does differently, and reports whether the client reacted correctly."""
 
     def __init__(self):
         self.lock = threading.Lock()
@@ -53,7 +53,7 @@ class Case:
 
 
 class GoAwayAfterEachCall(Case):
-    """GOAWAY once a call is answered: the next call must go out on a new connection, and none may fail."""
+    """GOAWAY after a response: the next call must use a new connection, and none may fail."""
 
     def called(self, connection, stream, request):
         if connection.is_leaving:
@@ -89,7 +89,7 @@ class RstAfterData(Case):
 
 
 class Ping(Case):
-    """PINGs around each answer: every one must be acknowledged with its own bytes."""
+    """PINGs around each response: each must be acknowledged with its own bytes."""
 
     def __init__(self):
         super().__init__()
@@ -126,7 +126,7 @@ class MaxStreams(Case):
 
 
 class DataFramePadding(Case):
-    """DATA of 5 bytes with 255 of padding: padding counts against the windows and must be given back."""
+    """DATA of 5 bytes with 255 of padding: padding counts against the windows and must be released."""
 
     def called(self, connection, stream, request):
         connection.respond(stream, request, padded=True)
@@ -141,7 +141,7 @@ class NoTrailers(Case):
 
 
 class NotGrpc(Case):
-    """A proxy's answer: 503 and a page."""
+    """A proxy's response: 503 and a page."""
 
     def called(self, connection, stream, _request):
         connection.h2.send_headers(stream, [(":status", "503"), ("content-type", "text/html")])
@@ -158,7 +158,7 @@ class MessageTooLong(Case):
 
 
 class Http1(Case):
-    """Not HTTP/2 at all, but polite about it."""
+    """Responds with HTTP/1.1 instead of HTTP/2."""
 
     opening = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 
@@ -183,14 +183,14 @@ class Closes(Http1):
 
 
 class Silent(Case):
-    """Accepts and never says anything."""
+    """Accepts and never sends anything."""
 
     def is_content(self):
         return self.connections > 0
 
 
 class SilentCalls(Case):
-    """Speaks HTTP/2 but never answers a call."""
+    """Speaks HTTP/2 but never responds to a call."""
 
     def called(self, connection, stream, request):
         pass
@@ -294,7 +294,7 @@ class Connection:
         self.is_leaving = True
 
     def message(self, request: bytes) -> bytes:
-        """The response that the request asks for, with gRPC's prefix."""
+        """The requested response, with gRPC's prefix."""
         body = payload(fields(request[5:]).get(2, 0), 1)
         return b"\x00" + len(body).to_bytes(4, "big") + body
 

@@ -1,4 +1,4 @@
-"""Validates documents of OpenAPI: each file that is named.
+"""Validates OpenAPI documents: each given file.
 
 A validator that accepts everything would prove nothing: the first document is also broken in several ways, each of
 which must be found.

@@ -1,4 +1,4 @@
-"""Whether a bill of materials is valid CycloneDX, and complete: CycloneDX's own library for Python judges it."""
+"""Checks with CycloneDX's Python library that a bill of materials is valid and complete."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""deploy/ray/thalweg_ray.py on a cluster of two nodes of this machine, against a server that is there.
+"""deploy/ray/thalweg_ray.py on a cluster of two nodes on this machine, against a running server.
 
     python two_nodes.py THALWEG ADDRESS
 
@@ -58,7 +58,7 @@ def drive(address, options, load):
 
 
 def counts(timing):
-    """Of a histogram in HdrHistogram's encoding V2, plain or compressed: how many values each place has."""
+    """Returns the counts of a histogram in HdrHistogram's encoding V2, plain or compressed."""
     data = base64.b64decode(timing["histogram"])
     if int.from_bytes(data[:4], "big") & 0xFF == 0x04 or data[8:9] == b"\x78":
         data = zlib.decompress(data[8:])
@@ -118,7 +118,7 @@ def shared_load(address):
 
 
 def check_page_of_merged_run(merged):
-    """The page of the joined run says what the run does."""
+    """The page of the joined run shows the run's figures."""
     args = [thalweg, "merge", path("merged.json")]
     subprocess.run([*args, "-O", "html", "-o", path("merged.html")], check=True, timeout=60)
     text = subprocess.run(args, check=True, timeout=60, capture_output=True, text=True).stdout

@@ -83,7 +83,7 @@ pub(super) fn run(args: &JsonArgs) -> Result<ExitCode, Failure> {
             "the study takes about {} instead of {} because {} are measured; use fewer servers or --budget",
             span(plan.total()),
             span(usual),
-            counted(options.endpoints.len() as u64, "way")
+            counted(options.endpoints.len() as u64, "variant")
         ));
     }
     let settings = JsonSettings {

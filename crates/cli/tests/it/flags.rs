@@ -102,7 +102,7 @@ fn documented_equivalents_are_existing_flags() {
                 count += 1;
                 assert!(
                     help.contains(&flag) || flag == "--version",
-                    "{tool}: `{flag}` is none of thalweg {command}: {row}"
+                    "{tool}: `{flag}` is not a flag of thalweg {command}: {row}"
                 );
             }
         }

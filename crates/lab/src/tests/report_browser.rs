@@ -331,7 +331,7 @@ fn check_channels(name: &str, width: u32) {
     assert_eq!([lines(&dom, "rate-"), lines(&dom, "latency-")], [2 * 9 + 1, 2 * 9]);
     assert!(lines(&dom, "lanes ") > 0);
     for words in [
-        "loads, several connections gain at",
+        "loads, several connections help at",
         "Best: 6 connections with 16, 64 and 256 in flight.",
         "share one connection: the kernel counts 1",
         "The single connection limits the client.",

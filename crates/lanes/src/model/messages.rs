@@ -45,8 +45,8 @@ fn full_windows_get_more_lanes() {
     let points = on_all_cores(&worlds, Point::of);
 
     let mut table = String::from(
-        "As grid.txt, with requests that are long, a window of the server's connection and a link of 10 Gbit/s; 4 \
-         cores a side.\nA last figure in each cell: the best rate as a multiple of that of one lane.\n\n\
+        "Like grid.txt, but with long requests, a connection window at the server and a 10 Gbit/s link; 4 cores per \
+         side.\nThe last figure in each cell is the best rate as a multiple of that of one lane.\n\n\
          message    window  round trip",
     );
     gains::write_column_headers(&mut table, &IN_FLIGHT);

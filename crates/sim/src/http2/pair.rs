@@ -119,7 +119,7 @@ impl Pair {
             self.now = self.now.max(next);
             self.handle_timeouts();
         }
-        panic!("the pair does not come to rest");
+        panic!("the pair does not settle");
     }
 
     /// Elapsed virtual time of the test.

@@ -133,7 +133,7 @@ impl Peer {
     fn receive_data_in_place<'a>(&mut self, arrived: &'a [u8], scene: &mut Scene<'_>) -> &'a [u8] {
         let expected = self.connection.expected_data().filter(|_| arrived.len().is_multiple_of(2));
         let Some(expected) = expected else { return arrived };
-        assert!(self.input.is_empty(), "DATA is expected behind what is left");
+        assert!(self.input.is_empty(), "DATA is expected after the remaining input");
         let (bytes, rest) = arrived.split_at(arrived.len().min(expected.len));
         self.output_slack += 3 * bytes.len();
         let end = self.connection.note_direct_data(bytes.len());
@@ -157,7 +157,7 @@ impl Peer {
                         assert_eq!(
                             &before[start..start + bytes.len()],
                             bytes,
-                            "DATA does not lie where it says"
+                            "DATA is not at its stated offset"
                         );
                     }
                     self.on_event(event, scene);
@@ -201,7 +201,11 @@ impl Peer {
         scene.note(self.side, "end of input", 0, usize::from(is_orderly));
         if is_orderly && self.phase == Phase::Open {
             let unended: Vec<_> = scene.ledger.unended(self.side).collect();
-            assert!(unended.is_empty(), "the peer left well, but {unended:?} are open: {:#?}", scene.ledger);
+            assert!(
+                unended.is_empty(),
+                "the peer closed cleanly, but {unended:?} are open: {:#?}",
+                scene.ledger
+            );
         }
         self.stop(Phase::Over, scene);
     }
@@ -527,7 +531,7 @@ impl Peer {
         }
         let sent =
             self.connection.send_headers(StreamId::new(stream), Block { fixed: None, extra: &headers }, end);
-        sent.unwrap_or_else(|error| panic!("no head can be sent on stream {stream}: {error}"));
+        sent.unwrap_or_else(|error| panic!("failed to send headers on stream {stream}: {error}"));
         scene.note(self.side, "send head", stream, usize::from(end));
         self.account_sent_headers(stream, &headers, end, scene);
     }
@@ -567,7 +571,7 @@ impl Peer {
                 .expect("open");
         if !in_place {
             let sent = self.connection.send_data(id, [bytes], end);
-            sent.unwrap_or_else(|error| panic!("nothing can be sent on stream {stream}: {error}"));
+            sent.unwrap_or_else(|error| panic!("failed to send on stream {stream}: {error}"));
         }
         self.output_slack += CONTROL_LEN_MAX;
         scene.ledger.send(self.side, stream, len, end);

@@ -78,7 +78,7 @@
   await commands("GetBook");
   await report("elements from texts", $$("main img, main b b, main script").length);
   type($(".messages textarea"), '{ "name": ');
-  await report("no JSON", $(".fault").textContent.startsWith("No JSON"));
+  await report("no JSON", $(".fault").textContent.startsWith("Invalid JSON"));
   type($("textarea.low"), "no colon");
   $(".primary").click();
   await report("no metadata", $(".problem").textContent);

@@ -304,7 +304,7 @@ fn retries_stay_within_all_bounds_for_all_seeds() {
                     let delay = at - now;
                     match outcome.pushback {
                         Pushback::After(asked) => assert_eq!(delay, asked, "seed {seed}"),
-                        Pushback::Stop => panic!("seed {seed}: retried against the server's wish"),
+                        Pushback::Stop => panic!("seed {seed}: retried although the server forbade it"),
                         Pushback::None => assert!((80 * MS..=1200 * MS).contains(&delay), "seed {seed}"),
                     }
                     assert!(
