@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""One load of `thalweg load` that the nodes of a Ray cluster make together.
+"""Runs one `thalweg load` jointly on the nodes of a Ray cluster.
 
     python thalweg_ray.py --parts 4 --output merged.json -- \\
         server:50051 --call shop.Orders/Get --rps 100k -z 1m
@@ -61,7 +61,7 @@ class Part:
             os.chmod(self.program, 0o700)
 
     def place(self):
-        """Where it is."""
+        """Returns the node of the part."""
         return f"{socket.gethostname()} ({ray.get_runtime_context().get_node_id()[:12]})"
 
     def clock(self):
@@ -95,7 +95,7 @@ class Part:
         return Outcome(self.child.returncode, stderr[-STDERR_CHARS:].strip(), result)
 
     def stop(self):
-        """As Ctrl-C would: what there is becomes the result."""
+        """Stops it like Ctrl-C: the result covers the time so far."""
         self.is_stopped = True
         if self.child is not None and self.child.poll() is None:
             self.child.send_signal(signal.SIGINT)
@@ -103,7 +103,7 @@ class Part:
 
 def arguments():
     parser = argparse.ArgumentParser(
-        description="One load of `thalweg load` that the nodes of a Ray cluster make together.",
+        description="Runs one `thalweg load` jointly on the nodes of a Ray cluster.",
         epilog="Behind -- stands what `thalweg load` is told: TARGET --call METHOD …; rates and -n are those of all "
         "parts together.",
         usage="%(prog)s [options] -- TARGET --call METHOD …",
@@ -156,7 +156,7 @@ def fail(text, code=1):
 
 
 def place(options, shipped):
-    """The parts, spread over the nodes, and where each is."""
+    """Starts the parts, spread over the nodes, and returns the node of each."""
     settings = {"num_cpus": options.cpus, "max_concurrency": 2, "scheduling_strategy": "SPREAD"}
     began = time.monotonic()
     try:
@@ -194,7 +194,7 @@ def compare_clocks(parts, places):
 
 
 def collect(parts, places, runs):
-    """What came of each; a Ctrl-C stops all of them."""
+    """Returns the outcome of each; Ctrl-C stops all of them."""
     outcomes = [None] * len(parts)
     waiting = {run: number for number, run in enumerate(runs)}
     while waiting:
@@ -219,7 +219,7 @@ def collect(parts, places, runs):
 
 
 def merge(options, outcomes):
-    """Joins the results that there are, and prints them."""
+    """Joins the available results and prints them."""
     with tempfile.TemporaryDirectory(prefix="thalweg-") as scratch:
         folder = options.parts_folder or scratch
         os.makedirs(folder, exist_ok=True)

@@ -23,7 +23,7 @@ func parseAddress(text string) (address, error) {
 	}
 	host, port, err := net.SplitHostPort(text)
 	if _, number := strconv.ParseUint(port, 10, 16); err != nil || number != nil || host == "" {
-		return address{}, fmt.Errorf("`%s` is none of HOST:PORT, unix:PATH and unix-abstract:NAME", text)
+		return address{}, fmt.Errorf("invalid address `%s`: expected HOST:PORT, unix:PATH or unix-abstract:NAME", text)
 	}
 	return address{text, "tcp", text}, nil
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// established counts this process's established TCP and Unix stream sockets; nil if the kernel does not tell.
+// established counts this process's established TCP and Unix stream sockets; nil if the kernel does not report them.
 func established() *int {
 	inodes := socketInodes()
 	tcp, err := os.ReadFile("/proc/self/net/tcp")

@@ -146,7 +146,7 @@ fn row(finished: &schedule::FinishedStep, allow_missing: bool) -> String {
     format!("{label:<5} {:<14} {:>7.1} s  {summary}", finished.step.name, finished.took.elapsed.as_secs_f64())
 }
 
-/// Shown lines at the end of a failed step's log, which may be long.
+/// Number of lines shown from the end of a failed step's log, which may be long.
 const LOG_LINES_SHOWN: usize = 200;
 
 fn print_log(step: &Step) {

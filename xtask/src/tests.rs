@@ -80,7 +80,7 @@ fn architecture_map_matches_the_tree() {
         }
     }
     assert!(!parent.is_empty(), "there is a map");
-    assert!(missing.is_empty(), "ARCHITECTURE.md's map shows what is not there:\n{}", missing.join("\n"));
+    assert!(missing.is_empty(), "ARCHITECTURE.md's map lists missing paths:\n{}", missing.join("\n"));
     for folder in fs::read_dir(workspace::root().join("crates")).expect("there are crates").flatten() {
         let name = format!("crates/{}", folder.file_name().to_string_lossy());
         assert!(map.contains(&name), "ARCHITECTURE.md's map has no {name}");

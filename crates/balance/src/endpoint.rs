@@ -53,7 +53,7 @@ pub struct Locality {
 
 /// Connectivity state of an endpoint or a channel, as gRPC defines it.
 ///
-/// An endpoint that failed to connect stays in `TransientFailure` until it is `Ready` again, also while it reconnects
+/// An endpoint that failed to connect stays in `TransientFailure` until it is `Ready` again, even while it reconnects
 /// (gRFC A62).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ConnectivityState {

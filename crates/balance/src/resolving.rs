@@ -115,7 +115,7 @@ impl Resolving {
         }
     }
 
-    /// Returns what happens next, unless there is a request before.
+    /// Returns what happens next, unless there is a request before that.
     pub fn poll(&mut self, now: Instant) -> ResolvingStep {
         match self.state {
             ResolvingState::Waiting { next_at: Some(at), .. } if at > now => {

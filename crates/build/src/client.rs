@@ -79,7 +79,7 @@ pub(crate) fn module(service: &Service, names: &ServiceNames, options: &ServiceO
 
                 #message_setters
 
-                /// Whether calls wait for a connection that cannot be made at the moment, rather than fail.
+                /// Whether calls wait while the server is unreachable, instead of failing.
                 #[must_use]
                 pub fn wait_for_ready(mut self, wait: bool) -> Self {
                     self.options.wait_for_ready = wait;

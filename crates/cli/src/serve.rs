@@ -300,7 +300,7 @@ async fn bind(args: &ServeArgs, addresses: &[ListenAddress], threads: usize) -> 
         server = server.tls(tls);
     }
     if threads > 1 {
-        // With one thread this one serves, without hand-over.
+        // A single thread serves on the current one, without a hand-over.
         server = server.threads(threads);
     }
     server.bind(addresses).await.map_err(|error| match error {

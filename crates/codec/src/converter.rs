@@ -51,7 +51,7 @@ pub(crate) trait Convert: Send {
     /// Returns the encoded messages.
     fn wires(&self) -> &[Vec<u8>];
 
-    /// Returns the ownership of decoded messages.
+    /// Returns whether decoded messages are owned or borrowed.
     fn decodes(&self) -> Decodes;
 }
 

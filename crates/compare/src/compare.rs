@@ -330,8 +330,8 @@ impl Options {
     }
 }
 
-/// Returns warnings about judged figures that some loads lack, and the chosen figures that all loads lack. B cannot
-/// pass by the latter.
+/// Returns warnings about judged figures that some loads lack, and the chosen figures that all loads lack, by which B
+/// cannot pass.
 fn missing(cells: &[CellReport], options: &Options) -> (Vec<String>, Vec<Figure>) {
     let (mut warnings, mut of_all) = (Vec::new(), Vec::new());
     let is_judged = |cell: &CellReport| cell.figures.iter().any(|compared| compared.is_gated);

@@ -49,7 +49,7 @@ impl Catalogue {
                 if reflection.fetch(symbol).await? {
                     return Ok(Some(reflection.schema()?));
                 }
-                // Some servers, such as grpcio's, do not find methods, but the enclosing service.
+                // Some servers, such as grpcio's, find only the enclosing service, not the method.
                 let Some((outer, _)) = symbol.rsplit_once('.') else { return Ok(None) };
                 if !reflection.fetch(outer).await? {
                     return Ok(None);

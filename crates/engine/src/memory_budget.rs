@@ -227,7 +227,7 @@ impl MemoryBudget {
         let queued_waker = waker.clone();
         let mut waiters = self.lock();
         self.has_waiters.store(true, Ordering::SeqCst);
-        // Pairs with `charge`, which gives room back and then loads the flag: one of both sees the other's write.
+        // Pairs with `charge`, which gives room back and then loads the flag: one of the two sees the other's write.
         fence(Ordering::SeqCst);
         if !self.is_full() {
             self.has_waiters.store(!waiters.for_room.is_empty(), Ordering::SeqCst);

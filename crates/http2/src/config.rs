@@ -24,7 +24,7 @@ pub struct Config {
     pub connection_window: u32,
     /// Budget in bytes for received data that the driver has not released, beyond what it
     /// [requires](crate::Connection::require_bytes) of one stream; 16 MiB by default. Above half of it, new streams
-    /// start with narrow windows that together fit the budget (64 KiB at most). Above it, only one stream at a time
+    /// start with narrow windows that together fit the budget (at most 64 KiB). Above it, only one stream at a time
     /// gets the window that the driver requires. At twice the sum of the budget and the connection's window, that
     /// window stays closed until data is released.
     pub buffer_budget: usize,

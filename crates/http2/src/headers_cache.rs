@@ -400,7 +400,7 @@ mod tests {
         assert_eq!((decoded, count, rest), (Ok(Decoded::Valid), 5, vec!["2".to_owned()]));
         let (_, _, prefix, _) = request(&literal("3"), 1 << 14);
         assert_eq!(prefix, Some((id, vec!["3".to_owned()])));
-        // The prefix by itself is a complete request.
+        // The prefix alone is a complete request.
         assert_eq!(request(&[], 1 << 14), (Ok(Decoded::Valid), 4, None, None));
         // All rules apply to the fields after the prefix.
         let length = ("content-length", "7", Indexing::Literal);

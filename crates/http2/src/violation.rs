@@ -97,7 +97,7 @@ pub enum Violation {
     #[error("a header block is interrupted by another frame")]
     HeaderBlockInterrupted,
     /// CONTINUATION on a different stream than its HEADERS (§6.10).
-    #[error("CONTINUATION on another stream than its HEADERS")]
+    #[error("CONTINUATION on a different stream from its HEADERS")]
     ContinuationOnOtherStream,
     /// CONTINUATION without preceding HEADERS (§6.10).
     #[error("CONTINUATION without HEADERS before it")]

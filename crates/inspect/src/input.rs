@@ -67,7 +67,7 @@ impl Input {
         Ok(Self { name: name.to_owned(), bytes: hex::read(text)? })
     }
 
-    /// Reads bytes in Base64: both alphabets, with or without padding, also a body of grpc-web-text.
+    /// Reads bytes in Base64: both alphabets, with or without padding, including a grpc-web-text body.
     ///
     /// # Errors
     ///

@@ -324,9 +324,9 @@ trait Mover {
 
 /// A buffer of [`CHUNK_BYTES`] that starts in the middle of a page.
 ///
-/// On some processors the kernel copies three times slower if the destination lies a few bytes behind the source,
-/// modulo the page size. Received data mostly starts near the start of a page. Large allocator blocks start there too,
-/// which would make the reference depend on an unlucky address.
+/// On some processors the kernel copies three times slower if the destination lies a few bytes after the source, modulo
+/// the page size. Received data mostly starts near the start of a page. Large allocator blocks start there too, which
+/// would make the reference depend on an unlucky address.
 struct Chunk {
     block: Vec<u8>,
     start: usize,

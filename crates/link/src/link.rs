@@ -166,7 +166,7 @@ impl Link {
 
 impl Drop for Link {
     fn drop(&mut self) {
-        // Fails if the thread has panicked, which it has reported itself.
+        // Fails if the thread has panicked; the panic has already been reported.
         let _ = self.requests.send(Request::Quit);
         self.wake();
         let _ = self.thread.take().map(JoinHandle::join);

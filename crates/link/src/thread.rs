@@ -1,4 +1,4 @@
-//! The link's thread. Waits for kernel events, timers and requests of the handle, and pumps one direction after the
+//! The link's thread. Waits for kernel events, timers and requests from the handle, and pumps one direction after the
 //! other.
 
 mod commands;

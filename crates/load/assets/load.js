@@ -1,4 +1,4 @@
-// Draws a run: over time, and how its times are distributed. The words and the tables are in the page already.
+// Draws a run over time, and the distribution of its latencies. Texts and tables are already in the page.
 (() => {
   "use strict";
 
@@ -18,7 +18,7 @@
   const faint = (hue, share) => resolve(`color-mix(in srgb, var(--${hue}) ${share}%, transparent)`);
   const whole = (count) => String(count).replace(/\B(?=(\d{3})+$)/g, "\u202f");
 
-  // A plot in its box, in place of the one that was there. Of `lines`: names, hues, values, and what uPlot draws by.
+  // Replaces the plot in a box. `lines`: names, hues, values, and uPlot's drawing options.
   function draw(name, { xs, lines, ends = lines, x, y, axes, tell, cursor = {}, hooks = {} }) {
     const place = box(name);
     plots.get(name)?.plot.destroy();
@@ -67,12 +67,12 @@
     plots.set(name, { plot, lines });
   }
 
-  // Values whose neighbours are not there have no line, and are drawn as points.
+  // Values without neighbours have no line and are drawn as points.
   const isGap = (value) => value === null || value === undefined;
   const lone = (values) =>
     [...values.keys()].filter((i) => !isGap(values[i]) && isGap(values[i - 1]) && isGap(values[i + 1]));
 
-  // Plots over time have the same room at their right, so that moments lie below each other.
+  // Plots over time have the same space on the right, so that their time axes align.
   const endNames = (name, lines) =>
     box(name).closest("#time") ? ["in flight", "scheduled"] : lines.map(({ label }) => label);
 
@@ -84,7 +84,7 @@
   const [begin, end] = [edges[0], Math.max(last(edges), edges[0] + 1e-3)];
   const middles = edges.slice(1).map((to, i) => (edges[i] + to) / 2);
   const two = (n) => String(n).padStart(2, "0");
-  // `12.5 s`; of longer runs `3:20`, of hours `1:03:20`.
+  // `12.5 s`; `3:20` for longer runs, `1:03:20` for hours.
   const clock = (s) => {
     if (end < 180) return `${Number(s.toFixed(2))} s`;
     const [h, m] = [Math.floor(s / 3600), Math.floor((s % 3600) / 60)];
@@ -227,7 +227,7 @@
     figure.querySelector("[data-most]").textContent = `${whole(most)} ${most === 1 ? "call" : "calls"}`;
     draw("heat", {
       xs: middles,
-      // There to have a scale: what is seen is painted.
+      // Only provides the scale; the visible cells are painted.
       lines: [{ label: "", hue: "muted", values: time.p50, paths: () => null, points: [] }],
       ends: [],
       x: scaleOfTime,
@@ -318,18 +318,18 @@
         const rows = shownLines().map(({ name, colour: hue, shares }) =>
           row(swatchOf(hue, []), name, percent(shares[bin])),
         );
-        // What is shorter than a microsecond is in the first bin, too.
+        // Times below a microsecond are in the first bin, too.
         const from = bin === 0 ? "up to" : `${figures.time(xs[bin])} –`;
         return `<b>${from} ${figures.time(xs[bin + 1])}</b>${rows.join("")}`;
       },
     });
   }
 
-  // As many as fit beside each other.
+  // As many as fit next to each other.
   function spaced(u, values, show) {
     let free = -Infinity;
     return values.map((value) => {
-      // Not all powers are named where there are many.
+      // If there are many powers, not all are labelled.
       if (value === null) return "";
       const [at, label] = [u.valToPos(value, "x"), show(value)];
       if (at - 4 * label.length < free) return "";
@@ -377,7 +377,7 @@
     });
   }
 
-  // Files of what is on the page.
+  // Downloads of the page's data.
   function makeLinks() {
     for (const link of document.querySelectorAll("[data-saves]")) {
       const source = document.getElementById(link.dataset.saves);
@@ -386,7 +386,7 @@
     document.querySelector(".saved").hidden = false;
   }
 
-  // Says on each plot how many of its lines left their colour on the canvas: a blank one cannot pass for a drawn one.
+  // Records on each plot how many of its lines are visible on the canvas, so that a blank plot is detected.
   function countDrawn() {
     for (const [name, { plot, lines }] of plots) {
       const there = lines.filter(({ values }) => values.some((value) => value !== null));
@@ -396,7 +396,7 @@
     root.dataset.plots = "drawn";
   }
 
-  // On paper it is light, and as wide as the sheet.
+  // Printed pages are light, and as wide as the paper.
   function makePrintable() {
     let theme;
     addEventListener("beforeprint", () => {
@@ -418,7 +418,7 @@
   makeLinks();
   makePrintable();
   drawAll();
-  // uPlot draws in a microtask of its own.
+  // uPlot draws in its own microtask.
   setTimeout(countDrawn, 0);
   let width = innerWidth;
   addEventListener("resize", () => {

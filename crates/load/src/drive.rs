@@ -121,7 +121,7 @@ impl RunTasks {
         observer: &mut impl Observer,
     ) {
         let base = self.shared.base;
-        // Calls that count as failed end by themselves. A worker in its think time is not waited for.
+        // Calls that count as failed end on their own. A worker in its think time is not waited for.
         let patience =
             if plan.unfinished_calls == UnfinishedCalls::Close { LAST_STROKE } else { Duration::ZERO };
         let cut_at = plan.cut_at(base).map(|cut_at| cut_at + patience);

@@ -17,7 +17,7 @@ pub(crate) struct Slow {
 }
 
 impl Slowest {
-    /// Records an operation. Of n operations about `SLOWEST_MAX * ln(n)` are stored.
+    /// Records an operation. About `SLOWEST_MAX * ln(n)` of n operations are stored.
     #[inline]
     pub(crate) fn record(&mut self, took_ns: u64, ended_ns: u64) {
         if self.0.get(SLOWEST_MAX - 1).is_none_or(|least| took_ns > least.took_ns) {

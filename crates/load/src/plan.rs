@@ -104,7 +104,7 @@ pub enum PlanError {
     #[error("a scenario needs a flow with a weight above 0, and each flow a step")]
     NothingToCall,
     /// Schedules count starts, not messages.
-    #[error("a number of messages ends closed loops only")]
+    #[error("a number of messages can end closed loops only")]
     MessagesBySchedule,
     /// Intervals are too short.
     #[error("--interval must be at least 10ms")]

@@ -60,7 +60,7 @@ pub struct LoadRun {
     /// Schedule of active workers in a closed loop, as written; `null` if all were active all the time.
     #[serde(default)]
     pub workers: Option<String>,
-    /// Configured duration of each stream, if any; its latency is no measurement then. `null` for a scenario.
+    /// Configured duration of each stream, if any; its latency is then not a measurement. `null` for a scenario.
     #[serde(default)]
     pub stream_for_ns: Option<u64>,
     /// Requested connections to all targets.

@@ -53,7 +53,7 @@ pub(crate) struct Batch {
     pub(crate) replies: Vec<Replies>,
     /// Preceding messages of a one-way stream.
     pub(crate) timed: Option<TimedMessages>,
-    /// Messages received before these since the last reading of the clock.
+    /// Messages counted since the clock was last read.
     pub(crate) before: u64,
 }
 

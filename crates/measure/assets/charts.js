@@ -1,15 +1,14 @@
-// What plots by uPlot have in common: colours that a canvas takes, axes, what is told at the pointer, and whether a line
-// has been drawn.
+// Shared by all uPlot charts: colours for the canvas, axes, tooltips, and a check that a line has been drawn.
 const charts = (() => {
   "use strict";
 
-  // Ticks are round: no more digits than tell them apart.
+  // Ticks are rounded to as many digits as needed to distinguish them.
   const tick = (show) => (value) =>
     show(value)
       .replace(/(\.\d*?)0+(?=\D)/, "$1")
       .replace(/\.(?=\D)/, "");
 
-  // A canvas needs colours resolved: the browser resolves them for us on an element.
+  // A canvas needs resolved colours: the browser resolves them on an element.
   const probe = document.body.appendChild(document.createElement("i"));
   probe.hidden = true;
   const resolve = (css) => {
@@ -37,7 +36,7 @@ const charts = (() => {
     values: (u, splits) => splits.map((v) => (v === null ? "" : tick(show)(v))),
   });
 
-  // Powers of ten; when fewer than three are in sight, their halves and fifths too.
+  // Powers of ten; if fewer than three are visible, their halves and fifths too.
   function decades(u, i, min, max) {
     const first = Math.floor(Math.log10(min));
     const powers = Array.from({ length: Math.ceil(Math.log10(max)) - first + 1 }, (_, n) => 10 ** (first + n));
@@ -47,7 +46,7 @@ const charts = (() => {
       .filter((v) => v >= min * 0.999 && v <= max * 1.001);
   }
 
-  // An axis on which each nine has the same room: 1 is 90 %, 2 is 99 %.
+  // An axis that gives each nine the same space: 1 is 90 %, 2 is 99 %.
   const nines = (() => {
     // 0 → "0 %", 1 → "90 %", 2 → "99 %", 3 → "99.9 %"; half of all lie at 0.3.
     const percent = (nines) => {
@@ -55,7 +54,7 @@ const charts = (() => {
       return `${(100 - above).toFixed(Math.max(0, Math.ceil(nines - 2)))} %`;
     };
 
-    // As many as fit beside each other.
+    // As many as fit next to each other.
     function labels(u, values) {
       let free = -Infinity;
       return values.map((value) => {
@@ -83,7 +82,7 @@ const charts = (() => {
     const { left, top } = u.cursor;
     const { clientWidth: width, clientHeight: height } = u.over;
     if (width < 1.6 * tip.offsetWidth) {
-      // There is no room beside the pointer: below the plot the values hide nothing of it.
+      // There is no space next to the pointer; below the plot, the values hide nothing.
       tip.style.left = `${Math.min(0, width - tip.offsetWidth)}px`;
       tip.style.top = `${height + 34}px`;
       return;
@@ -94,7 +93,7 @@ const charts = (() => {
     tip.style.top = `${Math.min(Math.max(top - tip.offsetHeight / 2, 0), Math.max(0, height - tip.offsetHeight))}px`;
   }
 
-  // Whether a line left its colour on the canvas at one of its points.
+  // Whether a line's colour is on the canvas at one of its points.
   function isDrawn({ ctx, valToPos }, positions, hue, values) {
     const wanted = (hue.includes("(") ? resolve(hue) : colour(hue)).match(/[\d.]+/g).map(Number);
     return values.some((value, at) => {

@@ -1,20 +1,20 @@
-// Names the lines of a plot where they end, so that no eye has to go to a legend and back.
+// Labels the lines of a plot at their ends, which avoids a legend.
 const lineEnds = (() => {
   "use strict";
 
-  // Names stand so far apart, from one's middle to the next one's, px.
+  // Distance between the middles of adjacent labels, px.
   const apart = 15;
-  // From the plot to the names, px: where the lines that lead to them run.
+  // Space for the connecting lines between plot and labels, px.
   const lead = 14;
 
-  // Room for the names beside a plot: as wide as the longest of them.
+  // Space for the labels next to a plot: the width of the longest.
   function room(names, font = "12px system-ui, sans-serif") {
     const { ctx } = (room.canvas ??= { ctx: document.createElement("canvas").getContext("2d") });
     ctx.font = font;
     return lead + 6 + Math.ceil(Math.max(0, ...names.map((name) => ctx.measureText(name).width)));
   }
 
-  // Positions in the order of the wanted ones, at least `apart` apart and inside, as near to them as can be.
+  // Positions in the order of the wanted ones, as close to them as possible, inside, and at least `apart` apart.
   function spread(wanted, low, high) {
     const placed = [];
     for (const y of wanted) placed.push(Math.max(y, placed.length ? placed.at(-1) + apart : low));
@@ -26,7 +26,7 @@ const lineEnds = (() => {
     return placed;
   }
 
-  // `ends`: of each line its index among the plot's series, its name, its colour. Called whenever the plot is drawn.
+  // `ends`: index in the plot's series, name and colour of each line. Called whenever the plot is drawn.
   function place(u, ends) {
     const { over } = u;
     const wrap = over.parentElement;

@@ -1,8 +1,8 @@
-// What the pages of all studies do alike: figures in words, choices, light or dark, tables that sort.
+// Shared by the pages of all studies: formatted figures, choices, light and dark themes, sortable tables.
 const page = (() => {
   "use strict";
 
-  // Figures: three digits and a unit, as in the words of the page.
+  // Figures: three digits and a unit, as in the page's text.
   const scaled = (value, steps) => {
     const [unit, per] = steps.find(([, per], i) => Math.abs(value) < 999.5 * per || i === steps.length - 1);
     const shown = value / per;
@@ -40,11 +40,11 @@ const page = (() => {
     }
   }
 
-  // `changed` is called when another theme shows.
+  // `changed` is called when the theme changes.
   function makeTheme(changed = () => {}) {
     const root = document.documentElement;
     const dark = matchMedia("(prefers-color-scheme: dark)");
-    // Storage may be forbidden to a page that is a file; the theme then lasts as long as the page.
+    // A page opened as a file may not use storage; the theme then lasts as long as the page.
     try {
       const stored = localStorage.getItem("thalweg-theme");
       if (stored) root.dataset.theme = stored;
@@ -64,7 +64,7 @@ const page = (() => {
     dark.addEventListener("change", changed);
   }
 
-  // A button that copies a command; where the browser does not let it, the command is selected.
+  // A button that copies a command; if the browser forbids that, the command is selected.
   for (const button of document.querySelectorAll("[data-copies]")) {
     button.addEventListener("click", async () => {
       try {
@@ -76,7 +76,7 @@ const page = (() => {
     });
   }
 
-  // The heads of a table's columns have buttons that sort its rows.
+  // Column headers have buttons that sort the table's rows.
   function makeSortable(table) {
     const body = table.tBodies[0];
     const rows = [...body.rows];
@@ -88,7 +88,7 @@ const page = (() => {
         head.setAttribute("aria-sort", descending ? "descending" : "ascending");
         const order = (a, b) => {
           const [x, y] = [value(a, i), value(b, i)];
-          // A cell without a value stands last, whichever way.
+          // Cells without a value come last in either order.
           if (x === "" || y === "") return (x === "") - (y === "");
           const by = isNaN(x) || isNaN(y) ? x.localeCompare(y) : x - y;
           return descending ? -by : by;
@@ -98,7 +98,7 @@ const page = (() => {
     }
   }
 
-  // What a link leads to may be folded away: browsers that do not unfold it by themselves get help.
+  // The target of a link may be collapsed: opens it for browsers that do not.
   function unfold() {
     const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
     const folded = target?.closest("details:not([open])");

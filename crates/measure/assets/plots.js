@@ -1,5 +1,5 @@
-// Draws a page's charts from their data, and follows the reader's choices. The words, tables and bars are in the page
-// already.
+// Draws a page's charts from their data, and applies the reader's choices. Texts, tables and bars are already in the
+// page.
 (() => {
   "use strict";
 
@@ -20,10 +20,10 @@
 
   const seconds = (s) => (s === 0 ? "0 s" : figures.time(s * 1e9));
 
-  // What the reader has chosen, by the names of the choices, and which ways are hidden.
+  // The reader's selections, by the names of the choices, and the hidden lines.
   const state = {};
   const hidden = new Set(all('.legend [data-key][aria-pressed="false"]').map(({ dataset }) => dataset.key));
-  // An empty choice is one of all.
+  // An empty choice matches everything.
   const holds = (when) =>
     Object.entries(when).every(([name, values]) => state[name] === "" || values.includes(state[name]));
 
@@ -37,7 +37,7 @@
   }
   const isVisible = ({ figure }) => !figure.closest("[hidden]");
 
-  // The series that show, each with the way that it appears as.
+  // The visible series, each with its style.
   const shownIn = ({ data }) =>
     data.series.flatMap((series) => {
       const found = series.shown.find(([, when]) => holds(when));
@@ -50,7 +50,7 @@
 
   const isAtEdge = ({ mark }) => mark === "crosses" || mark === "triangles";
 
-  // From the lowest to the highest value of all charts that have one scale.
+  // The range of values over all charts that share a scale.
   function rangeOf(chart) {
     const { group, log, includes = [] } = chart.data.y;
     const fellows = group ? made.filter((other) => other.data.y.group === group && isVisible(other)) : [chart];
@@ -86,7 +86,7 @@
     return { stroke, width: way.width, dash: way.dash, spanGaps: mark !== "steps" || undefined, points, paths };
   }
 
-  // Positions, and a column for each line; behind them the ends of bands.
+  // Positions, then a column for each line, then the bounds of bands.
   function columnsOf(lines, { at }, log) {
     const valid = (y) => (log ? y.map((value) => (value > 0 ? value : null)) : y);
     if (lines.some(({ x }) => x)) return uPlot.join(lines.map(({ x, y }) => [x ?? at, valid(y)]));
@@ -120,7 +120,7 @@
     return { ...base, ...label };
   }
 
-  // As many labels as fit, the first and the last always.
+  // As many labels as fit, always with the first and the last.
   function fittingLabels(u, { at, labels }) {
     const wide = Math.max(...labels.map((label) => label.length)) * 7 + 8;
     const x = (i) => u.valToPos(at[i], "x");
@@ -152,7 +152,7 @@
     chart.lines = isVisible(chart) ? shownIn(chart) : [];
     const { lines } = chart;
     if (!isVisible(chart)) return;
-    box.textContent = lines.length ? "" : (data.empty ?? "Nothing of this was measured.");
+    box.textContent = lines.length ? "" : (data.empty ?? "Nothing was measured here.");
     if (lines.length === 0) return;
     const isSmall = figure.closest(".multiples") !== null;
     const names = lines.filter(({ way }) => way.short);
@@ -174,7 +174,7 @@
           drag: isSmall ? { x: false, y: false } : { x: true, y: !data.x.clock, uni: 40 },
           points: { show: lines.some(({ mark }) => mark === "points" || mark === "line"), size: 8, width: 2 },
           y: false,
-          // Where positions have labels the line stands on one, not between two.
+          // If positions have labels, the cursor line is on one, not between two.
           move: (u, left, top) => [
             left < 0 || !data.x.labels || u.select.width > 0
               ? left
@@ -216,7 +216,7 @@
     ctx.restore();
   }
 
-  // Shaded ranges, and lines across.
+  // Shaded ranges and horizontal lines.
   function behind(u, { data }) {
     clipped(u, (ctx, { left, top, width, height }) => {
       const y = (value) => u.valToPos(value, "y", true);
@@ -246,8 +246,8 @@
     });
   }
 
-  // Intervals as bars, windows as dots beside them, and the marks that uPlot does not have. Lines stand a little apart,
-  // so that their bars do not hide each other.
+  // Intervals as bars, windows as dots next to them, and markers that uPlot lacks. Lines are slightly offset, so that
+  // their bars do not hide each other.
   function marks(ctx, u, { way, mark, y: ys, x: own, low, high, band, windows }, index, count) {
     const px = devicePixelRatio;
     const aside = low && !band ? (index - (count - 1) / 2) * Math.min(2.4, 12 / count) * px : 0;
@@ -304,7 +304,7 @@
   const escape = (text) =>
     text.replace(/[&<>"]/g, (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c]);
 
-  // Which of the axis' titles and keys a position has.
+  // Index of a position's title and key on the axis.
   function nameAt({ at, title_of }, value) {
     const i = at.indexOf(value);
     return title_of?.[i] ?? i;
@@ -317,7 +317,7 @@
     return title ?? String(value);
   }
 
-  // A line's row at the pointer. A line with positions of its own tells what it has there, or had last.
+  // A line's row in the tooltip. A line with its own positions shows its value there, or its last one.
   function rowAt(u, { data }, line, index) {
     const { idx } = u.cursor;
     let value = u.data[index + 1][idx];
@@ -335,7 +335,7 @@
 
   function pointAt(u, tip, chart) {
     const { idx, left, event } = u.cursor;
-    // Charts follow each other's cursor; only the one pointed at tells values.
+    // Charts share the cursor; only the one under the pointer shows values.
     tip.hidden = !isKnown(idx) || left < 0 || !event;
     if (tip.hidden) return;
     const rows = chart.lines.flatMap((line, i) => rowAt(u, chart, line, i)).sort((a, b) => b.value - a.value);
@@ -345,7 +345,7 @@
     placeTip(u, tip);
   }
 
-  // A click near a point leads to where its link does.
+  // A click near a point follows its link.
   function followLink({ data, lines, plot }) {
     const { idx, top } = plot.cursor;
     if (!isKnown(idx)) return;
@@ -363,7 +363,7 @@
     made.forEach(draw);
   }
 
-  // Says on each figure how many of its lines left their colour on the canvas: a blank plot cannot pass for a drawn one.
+  // Records on each figure how many of its lines are visible on the canvas, so that a blank plot is detected.
   function countDrawn() {
     let sum = 0;
     for (const { figure, plot, lines } of made) {
@@ -377,7 +377,7 @@
     if (made.length > 0) root.dataset.plots = "drawn";
   }
 
-  // Shows what belongs to the choices, and says them where the page names them.
+  // Shows the parts that match the choices, and updates texts that name them.
   function follow() {
     for (const element of all("[data-when]")) element.hidden = !holds(JSON.parse(element.dataset.when));
     for (const element of all("[data-says]")) {
@@ -399,7 +399,7 @@
     follow();
   }
 
-  // Fields of tables that tell more when pointed at. The arrow keys move between them, a click makes their choice.
+  // Table fields with tooltips. The arrow keys move between them, a click applies their choice.
   function tellDetails() {
     const tip = tooltip();
     tip.classList.add("fixed");
@@ -438,7 +438,7 @@
     }
     for (const table of all("table:has(td > template)")) {
       const rows = all("tbody tr", table).map((row) => all("td:has(> template)", row)).filter((row) => row.length > 0);
-      // One stop of the tab key for each table.
+      // One tab stop per table.
       for (const field of rows.flat()) field.tabIndex = field === rows[0][0] ? 0 : -1;
       for (const name of ["pointerover", "focusin"]) table.addEventListener(name, tell);
       for (const name of ["pointerleave", "focusout"]) table.addEventListener(name, hide);
@@ -479,7 +479,7 @@
   tellDetails();
   page.makeTheme(drawAll);
   follow();
-  // uPlot draws in a microtask of its own.
+  // uPlot draws in its own microtask.
   setTimeout(countDrawn, 0);
   let width = innerWidth;
   addEventListener("resize", () => {

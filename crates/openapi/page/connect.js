@@ -1,11 +1,11 @@
-// Calls by Connect with JSON, as a browser can make them: a request is sent whole, an answer is read as it comes.
+// Connect calls with JSON within a browser's limits: requests are sent as a whole, responses are read as they arrive.
 const connect = (() => {
-  // Of an envelope: a byte of flags and four of length stand before the message.
+  // Envelope: a byte of flags and four bytes of length precede the message.
   const PREFIX_LEN = 5;
   const FLAG_COMPRESSED = 1;
   const FLAG_END = 2;
 
-  // What an answer without an error of Connect's means, by its status of HTTP.
+  // Codes of responses without a Connect error, by HTTP status.
   const CODES = {
     400: "internal",
     401: "unauthenticated",
@@ -17,7 +17,7 @@ const connect = (() => {
     504: "unavailable",
   };
 
-  // Messages in their envelopes, as one body.
+  // Returns messages in envelopes as one body.
   function enveloped(texts) {
     const messages = texts.map((text) => new TextEncoder().encode(text));
     const body = new Uint8Array(messages.reduce((sum, message) => sum + PREFIX_LEN + message.length, 0));
@@ -30,7 +30,7 @@ const connect = (() => {
     return body;
   }
 
-  // The envelopes of a body, each as soon as all of it is there.
+  // Yields the envelopes of a body, each once it is complete.
   async function* envelopes(body) {
     const reader = body.getReader();
     let pieces = [];
@@ -39,7 +39,7 @@ const connect = (() => {
     for (;;) {
       const { done, value } = await reader.read();
       if (done) {
-        if (len > 0) throw new Failed("internal", "the answer ends within a message");
+        if (len > 0) throw new Failed("internal", "the response ends within a message");
         return;
       }
       pieces.push(value);
@@ -79,9 +79,9 @@ const connect = (() => {
     }
   }
 
-  // Calls a method: `{ url, isStream, messages, metadata, timeoutMs, signal }`, where messages are texts of JSON and
-  // metadata are pairs. `on.head(pairs)` and `on.message(text)` are told of what comes; the result is how it ended:
-  // `{ error, trailers }`, where the error has a code, a message and details.
+  // Calls a method: `{ url, isStream, messages, metadata, timeoutMs, signal }`, where messages are JSON texts and
+  // metadata are pairs. Calls `on.head(pairs)` and `on.message(text)` as they arrive; the result is the outcome: `{
+  // error, trailers }`, where the error has a code, a message and details.
   async function call({ url, isStream, messages, metadata, timeoutMs, signal }, on) {
     const stop = new AbortController();
     let isLate = false;
@@ -89,19 +89,19 @@ const connect = (() => {
       isLate = true;
       stop.abort();
     };
-    // The server keeps the deadline, too, and is the first to know.
+    // The server enforces the deadline, too, and usually first.
     const timer = timeoutMs === undefined ? undefined : setTimeout(late, timeoutMs + 250);
     signal?.addEventListener("abort", () => stop.abort());
     try {
       return await made({ url, isStream, messages, metadata, timeoutMs, signal: stop.signal }, on);
     } catch (error) {
       if (error instanceof Failed) return { error, trailers: [] };
-      if (isLate) return { error: new Failed("deadline_exceeded", "no end within the deadline"), trailers: [] };
-      if (signal?.aborted) return { error: new Failed("canceled", "you stopped it"), trailers: [] };
+      if (isLate) return { error: new Failed("deadline_exceeded", "no response within the deadline"), trailers: [] };
+      if (signal?.aborted) return { error: new Failed("canceled", "stopped by the user"), trailers: [] };
       return { error: new Failed("unavailable", String(error.message ?? error)), trailers: [] };
     } finally {
       clearTimeout(timer);
-      // What is left of an answer is not wanted.
+      // The rest of the response is discarded.
       stop.abort();
     }
   }
@@ -112,7 +112,7 @@ const connect = (() => {
       try {
         headers.append(name, value);
       } catch {
-        throw new Failed("invalid_argument", `no metadata: ${name}: ${value}`);
+        throw new Failed("invalid_argument", `invalid metadata: ${name}: ${value}`);
       }
     }
     const type = isStream ? "application/connect+json" : "application/json";
@@ -128,13 +128,13 @@ const connect = (() => {
     const trailers = of(true).map(([name, value]) => [name.slice("trailer-".length), value]);
     if (!response.ok) return { error: failure(response.status, await response.text()), trailers };
     const found = response.headers.get("content-type") ?? "nothing";
-    if (!found.startsWith(type)) throw new Failed("unknown", `the answer is ${found}, and not ${type}`);
+    if (!found.startsWith(type)) throw new Failed("unknown", `expected a response of type ${type}, found ${found}`);
     if (!isStream) {
       on.message(await response.text());
       return { error: null, trailers };
     }
     for await (const { flags, text } of envelopes(response.body)) {
-      if (flags & FLAG_COMPRESSED) throw new Failed("internal", "a compressed message, which was not asked for");
+      if (flags & FLAG_COMPRESSED) throw new Failed("internal", "unexpected compressed message");
       if (!(flags & FLAG_END)) {
         on.message(text);
         continue;
@@ -143,14 +143,14 @@ const connect = (() => {
       const trailers = Object.entries(metadata).flatMap(([name, values]) => values.map((value) => [name, value]));
       return { error: error ? failed(error) : null, trailers };
     }
-    throw new Failed("internal", "the answer has no end: the connection may have been cut");
+    throw new Failed("internal", "the response has no end: the connection may have been cut");
   }
 
   function parsed(text) {
     try {
       return JSON.parse(text);
     } catch {
-      throw new Failed("internal", "the end of the answer is no JSON");
+      throw new Failed("internal", "the end of the response is not JSON");
     }
   }
 
@@ -161,7 +161,7 @@ const connect = (() => {
       const error = JSON.parse(text);
       if (typeof error.code === "string") return failed(error);
     } catch {
-      // It is another's error.
+      // Not a Connect error.
     }
     const excerpt = text.length > 300 ? `${text.slice(0, 300)}…` : text;
     return new Failed(CODES[status] ?? "unknown", `HTTP ${status}: ${excerpt}`.trim());

@@ -11,7 +11,7 @@ const lines = (() => {
   };
   const headers = (pairs) => pairs.map(([name, value]) => `-H ${quoted(`${name}: ${value}`)}`);
 
-  // The bytes before a message, as printf writes them.
+  // The prefix of a message, in printf notation.
   function prefix(text) {
     const len = new TextEncoder().encode(text).length;
     const bytes = [0, len >>> 24, (len >>> 16) & 255, (len >>> 8) & 255, len & 255];
@@ -30,7 +30,7 @@ const lines = (() => {
     return `${printf} |\n  ${joined([`curl -N ${url}`, ...headers(pairs), "--data-binary @-"])}`;
   }
 
-  // Host and port: those of the scheme if none is named.
+  // Host and port; by default the scheme's port.
   function address(base) {
     const { protocol, hostname, port } = new URL(base);
     return `${hostname}:${port || (protocol === "https:" ? 443 : 80)}`;

@@ -1,16 +1,16 @@
-// The page: what it shows of the services, and its form.
+// The page: the services, and the form for calls.
 const root = document.documentElement;
 const byId = (id) => document.getElementById(id);
 
-// What stands before `docs` in the address: a proxy may have put something there.
+// The path before `docs`, which a proxy may have extended.
 const base = new URL(".", location.href.split(/[?#]/)[0]).href;
 
-// Messages of an answer that stay on the page.
+// Maximum number of displayed messages of a response.
 const SHOWN_MAX = 500;
 const NOTE_CLIENT_STREAM =
-  "Browsers send a request whole before they show anything of its answer: these messages go as one body.";
+  "Browsers send the whole request before they show any of the response, so these messages are sent as one body.";
 
-// An element with properties, listeners and children. Texts become text, never markup.
+// Creates an element with properties, listeners and children. Strings become text, never markup.
 function h(tag, properties = {}, ...children) {
   const [name, ...classes] = tag.split(".");
   const element = document.createElement(name);
@@ -104,7 +104,7 @@ function makeList(schema) {
     const title = h("h2", {}, types.shortName(service.name), packageName && h("small", {}, packageName));
     return h("section", {}, title, h("ul", {}, items));
   });
-  const none = h("p.none", { hidden: true }, "No method is called so.");
+  const none = h("p.none", { hidden: true }, "No method with this name.");
   byId("list").replaceChildren(...groups, none);
   byId("filter").addEventListener("input", ({ target }) => {
     const words = target.value.toLowerCase().split(/\s+/).filter(Boolean);
@@ -137,11 +137,11 @@ function markCurrent() {
   }
 }
 
-// What one sees first: all services.
+// The start page: all services.
 function front(schema) {
   const methods = schema.services.flatMap((service) => service.methods);
   const eyebrow = `${count(schema.services.length, "service")} · ${count(methods.length, "method")}`;
-  // The name of a lone service may be the title already.
+  // With a single service, its name may already be the title.
   const isTitled = schema.services.length === 1 && types.shortName(schema.services[0].name) === schema.title;
   const cards = schema.services.map((service) =>
     h(
@@ -181,7 +181,7 @@ function front(schema) {
   ];
 }
 
-// One method: what it is, its form, the same on a command line, its types.
+// A method: description, form, command lines, types.
 function methodPage(schema, method) {
   const draft = draftOf(schema, method);
   const commands = makeCommands(method, draft);
@@ -217,7 +217,7 @@ function methodPage(schema, method) {
   ];
 }
 
-// What somebody has typed stays while the page does.
+// Input is kept as long as the page is open.
 const drafts = new Map();
 
 function draftOf(schema, method) {
@@ -229,19 +229,19 @@ function draftOf(schema, method) {
   return drafts.get(key);
 }
 
-// The call as the form has it, or what is wrong with the form.
+// Returns the call from the form, or the form's error.
 function readDraft(method, draft) {
   const lines = draft.metadata.split("\n").filter((line) => line.trim() !== "");
   const metadata = [];
   for (const line of lines) {
     const [, name, value] = /^\s*([^:\s]+)\s*:\s*(.*?)\s*$/.exec(line) ?? [];
-    if (name === undefined) return { problem: `Metadata is “name: value”, and this is not: ${line}` };
+    if (name === undefined) return { problem: `Invalid metadata: ${line}; use “name: value”.` };
     metadata.push([name.toLowerCase(), value]);
   }
   const isStream = method.isClientStreaming || method.isServerStreaming;
   const timeoutMs = draft.timeout.trim() === "" ? undefined : Number(draft.timeout);
   if (timeoutMs !== undefined && !(Number.isInteger(timeoutMs) && timeoutMs > 0 && timeoutMs < 1e10)) {
-    return { problem: "A deadline is a number of milliseconds." };
+    return { problem: "Invalid deadline; use a number of milliseconds." };
   }
   const name = `${method.service.name}/${method.name}`;
   return { call: { base, method: name, isStream, messages: draft.messages, metadata, timeoutMs } };
@@ -304,7 +304,7 @@ function makeForm(schema, method, draft, changed) {
     spellcheck: "false",
     autocomplete: "off",
     placeholder: "name: value",
-    "aria-label": "Metadata, a name and a value on each line",
+    "aria-label": "Metadata, one “name: value” per line",
     oninput: () => {
       draft.metadata = metadata.value;
       grow(metadata);
@@ -365,32 +365,32 @@ function makeForm(schema, method, draft, changed) {
   return [form, answer.element];
 }
 
-// A field as high as its text, within bounds that the style has.
+// Fits a field's height to its text, within the style's bounds.
 function grow(field) {
   field.rows = Math.max(field.classList.contains("low") ? 1 : 3, field.value.split("\n").length);
 }
 
-// Says where a text is no JSON. What it means, the server knows.
+// Reports where a text is not JSON. The server checks the rest.
 function tell(fault, field) {
   let problem = "";
   try {
     if (field.value.trim() !== "") JSON.parse(field.value);
   } catch (error) {
-    problem = `No JSON: ${error.message}`;
+    problem = `Invalid JSON: ${error.message}`;
   }
   fault.textContent = problem;
   fault.hidden = problem === "";
   field.setAttribute("aria-invalid", String(problem !== ""));
 }
 
-// What comes back, as it comes.
+// Shows the response as it arrives.
 function makeAnswer() {
   const state = h("p.state", { role: "status" }, "Not called yet.");
   const error = h("div.error", { hidden: true });
   const list = h("ol.came");
   const extra = h("div.extra");
-  const title = h("h2", {}, "Answer");
-  const element = h("section.panel.answer", { "aria-label": "Answer" }, title, state, error, list, extra);
+  const title = h("h2", {}, "Response");
+  const element = h("section.panel.answer", { "aria-label": "Response" }, title, state, error, list, extra);
   let start = 0;
   let number = 0;
   const since = () => performance.now() - start;
@@ -431,7 +431,7 @@ function makeAnswer() {
       const left = number > SHOWN_MAX ? h("small", {}, `the last ${SHOWN_MAX} are shown`) : "";
       if (failed) {
         told("failed", h("b", {}, failed.code.toUpperCase()), facts, left);
-        error.replaceChildren(h("p", {}, failed.message || "It says nothing more."), ...failed.details.map(detail));
+        error.replaceChildren(h("p", {}, failed.message || "No message."), ...failed.details.map(detail));
         error.hidden = false;
       } else {
         told("ok", h("b", {}, "OK"), facts, left);
@@ -441,7 +441,7 @@ function makeAnswer() {
   };
 }
 
-// A detail of an error: as the server explains it, or else its bytes.
+// An error detail: as explained by the server, otherwise its bytes.
 function detail({ type, value, debug }) {
   const shown = debug === undefined ? (value ?? "") : pretty(JSON.stringify(debug));
   return h("div.detail", {}, h("code", {}, type ?? ""), h("pre", { tabIndex: 0 }, painted(shown)));
@@ -457,7 +457,7 @@ function pretty(text) {
   }
 }
 
-// JSON with names, texts and the rest in colours of their own.
+// JSON with syntax colours.
 function painted(text) {
   const parts = [];
   let at = 0;
@@ -495,11 +495,11 @@ function makeCommands(method, draft) {
     setTimeout(() => (copy.textContent = "Copy"), 1500);
   });
   update();
-  const head = h("div.section-head", {}, h("h2", {}, "The same on a command line"), choices);
+  const head = h("div.section-head", {}, h("h2", {}, "On the command line"), choices);
   return { update, element: h("section.commands", {}, head, h("div.copyable", {}, shown, copy)) };
 }
 
-// Pages that did not come over TLS have no clipboard: the text is selected then.
+// Pages without TLS have no clipboard access: selects the text instead.
 async function copied(element) {
   try {
     await navigator.clipboard.writeText(element.textContent);
@@ -530,12 +530,12 @@ function typeList(schema, method) {
   const own = [method.input, method.output];
   const isShown = (name) => own.includes(name) || types.formOf(name) === undefined;
   return types.reachable(schema, own).filter(isShown).map((name) => {
-    const role = [name === method.input && "request", name === method.output && "answer"].filter(Boolean).join(", ");
+    const role = [name === method.input && "request", name === method.output && "response"].filter(Boolean).join(", ");
     const message = schema.messages[name];
     const type = message ?? schema.enums[name];
     const rows = message ? message.fields.map(fieldRow) : type.values.map(valueRow);
     const form = types.formOf(name);
-    const empty = form === undefined ? "It has no fields." : `As JSON: ${form}`;
+    const empty = form === undefined ? "No fields." : `In JSON: ${form}`;
     return h(
       "details.type-of",
       { id: typeId(name), open: own.includes(name) },
@@ -603,15 +603,15 @@ async function start() {
     if (!response.ok) throw new Error(`HTTP ${response.status}`);
     schema = await response.json();
   } catch (error) {
-    content.replaceChildren(h("p.notice", {}, `The services could not be read: ${error.message}`));
+    content.replaceChildren(h("p.notice", {}, `Failed to read the services: ${error.message}`));
     return;
   }
   for (const service of schema.services) for (const method of service.methods) method.service = service;
   byId("title").textContent = schema.title;
-  byId("footer").textContent = `Made by ${schema.server}. This page loads nothing from elsewhere.`;
+  byId("footer").textContent = `Made by ${schema.server}. This page loads nothing from other sites.`;
   makeList(schema);
   show(schema);
-  // A link within the page is no other page.
+  // A link within the page does not open another page.
   addEventListener("hashchange", () => {
     if (location.hash === "" || location.hash.startsWith("#/")) {
       show(schema);

@@ -1,6 +1,6 @@
-// Types: which there are, in a few words, and what a message of theirs may look like.
+// Types: short descriptions, and example messages.
 const types = (() => {
-  // Messages in one another that an example has.
+  // Maximum nesting of an example.
   const DEPTH_MAX = 3;
 
   const WELL_KNOWN = {
@@ -10,7 +10,7 @@ const types = (() => {
     ListValue: [],
     Empty: {},
   };
-  // What their JSON is.
+  // Their JSON form.
   const FORMS = {
     Timestamp: '"2026-01-31T12:00:00Z"',
     Duration: '"1.5s"',
@@ -28,7 +28,7 @@ const types = (() => {
     UInt64Value: "a number as a string, or null",
     BoolValue: "true, false or null",
     StringValue: "a string or null",
-    BytesValue: "a string of base64, or null",
+    BytesValue: "a base64 string, or null",
   };
   const LARGE = ["int64", "uint64", "sint64", "fixed64", "sfixed64"];
   const SCALARS = [
@@ -39,7 +39,7 @@ const types = (() => {
   const isScalar = (kind) => SCALARS.includes(kind);
   const shortName = (fullName) => fullName.slice(fullName.lastIndexOf(".") + 1);
 
-  // A message with what has no value of its own left out: what it may know that it was set, and what the server sets.
+  // An example message, without fields that need not be set: those with presence, and those set by the server.
   function example(schema, fullName, around = []) {
     const known = wellKnown(fullName);
     if (known !== undefined) return WELL_KNOWN[known] ?? null;
@@ -71,7 +71,7 @@ const types = (() => {
     if (isScalar(kind)) return 0;
     if (kind in schema.enums) return schema.enums[kind].values[0].name;
     const known = wellKnown(kind);
-    // What may be anything, or nothing, is left to who knows what.
+    // Values of any type are left to the user.
     if (known !== undefined) return WELL_KNOWN[known];
     return around.includes(kind) || around.length >= DEPTH_MAX ? undefined : example(schema, kind, around);
   }
@@ -79,7 +79,7 @@ const types = (() => {
   const wellKnown = (fullName) =>
     fullName.startsWith("google.protobuf.") ? shortName(fullName) : undefined;
 
-  // Types that a type has, itself among them, each once.
+  // A type and all types that it contains, each once.
   function reachable(schema, fullNames) {
     const found = new Set();
     const queue = [...fullNames];
@@ -97,7 +97,7 @@ const types = (() => {
     return isServerStreaming ? "server stream" : "unary";
   }
 
-  // In a few words, of the types that have a form of their own in JSON.
+  // Short descriptions of types with their own JSON form.
   const formOf = (fullName) => FORMS[wellKnown(fullName)];
 
   return { example, formOf, reachable, callType, shortName, isScalar };

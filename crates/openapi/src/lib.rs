@@ -44,9 +44,9 @@
 //!   array.
 //! - **Errors** are `google.rpc.Status`, as the default response.
 //! - **Schemas** follow ProtoJSON output: 64-bit integers are strings, and so are enums unless [`Info::enum_numbers`]
-//!   is set. `NaN` and the infinities, also strings, are not distinguished from numbers. At most one member of a oneof
-//!   may be present. Fields that are `REQUIRED` by `google.api.field_behavior` are required, although a server omits
-//!   them if they are zero or empty.
+//!   is set. `NaN` and the infinities, which are strings too, are not distinguished from numbers. At most one member of
+//!   a oneof may be present. Fields that are `REQUIRED` by `google.api.field_behavior` are required, although a server
+//!   omits them if they are zero or empty.
 //! - **Texts** are the comments of the `.proto` files, if the descriptors have them (see [`Comments`]). The first
 //!   sentence of a comment is the summary.
 

@@ -2,7 +2,7 @@
 //!
 //! An ordinary stream moves each message to its poller, often after a clone. For small messages that is most of the
 //! cost of sending them. The two types of this module are streams as well, so generated clients and services accept
-//! them. The transport recognises them, though, and lets them *lend* their messages: each is encoded in place, behind
+//! them. The transport recognises them, though, and lets them *lend* their messages: each is encoded in place, after
 //! those before it.
 //!
 //! | to send | |

@@ -290,7 +290,7 @@ impl<T: Message> Streaming<T> {
         to_tonic(self.incoming.fail(status))
     }
 
-    /// Keeps the last message accounted for as long as its call runs.
+    /// Counts the memory of the last message until its call ends.
     pub(crate) fn keep_taken(&self) {
         self.incoming.count_taken();
     }

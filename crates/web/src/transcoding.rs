@@ -91,10 +91,10 @@
 //!   intermediaries. A raw body is truncated.
 //! - **Metadata** is all headers except hop-by-hop and protocol headers. `grpc-metadata-x` becomes `x`, as in
 //!   grpc-gateway, unless there is a header `x`. A proxy that removes headers must remove those too. The deadline is
-//!   `grpc-timeout` or `connect-timeout-ms`, the earlier of both.
+//!   `grpc-timeout` or `connect-timeout-ms`, whichever is earlier.
 //! - **Response headers** are the initial metadata, and the trailing metadata with the prefix `grpc-trailer-`. After a
-//!   stream the latter are HTTP trailers, if the client accepts them (`te: trailers`). The metadata of a failure
-//!   becomes headers without prefix, for example `retry-after`.
+//!   stream the trailing metadata is sent as HTTP trailers, if the client accepts them (`te: trailers`). The metadata
+//!   of a failure becomes headers without prefix, for example `retry-after`.
 //! - **Failures** are a `google.rpc.Status` in JSON, with the [HTTP status](error::http_status) of their code.
 //! - **HEAD** is GET without the body. Methods that a path does not support get 405 with `allow`. With a
 //!   [fallback](crate::Web::fallback), the fallback handles them.

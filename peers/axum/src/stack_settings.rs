@@ -36,7 +36,7 @@ fn lines() -> Vec<(&'static str, &'static str, String, &'static str)> {
             "axum's `Json` with structs that derive serde's traits",
             "what its documentation shows",
         ),
-        server("TCP_NODELAY", "on", "axum::serve leaves it off by itself"),
+        server("TCP_NODELAY", "on", "axum::serve leaves it off by default"),
         (
             "server",
             "threads (worker_threads)",

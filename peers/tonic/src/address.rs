@@ -41,7 +41,7 @@ impl FromStr for Address {
             Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok() => {
                 Ok(Self::Tcp(text.to_owned()))
             }
-            _ => Err("it is none of HOST:PORT, unix:PATH and unix-abstract:NAME".to_owned()),
+            _ => Err("expected HOST:PORT, unix:PATH or unix-abstract:NAME".to_owned()),
         }
     }
 }

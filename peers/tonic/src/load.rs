@@ -190,7 +190,7 @@ impl LoadArgs {
     }
 }
 
-/// Allows a year at most, so that sums of times cannot overflow.
+/// Allows at most a year, so that sums of times cannot overflow.
 fn nanoseconds(flag: &str, duration: Duration) -> Result<u64, String> {
     match duration.as_secs() {
         ..=31_622_400 => Ok(duration.as_nanos() as u64),

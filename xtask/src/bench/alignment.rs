@@ -31,8 +31,9 @@ pub(super) fn run(_: &[BuiltPeer]) -> Result<Vec<Table>> {
         let medians = (0..OFFSETS.len()).map(|place| format!("{:.1}", column(&rounds, place).median));
         rows.push([name.to_owned()].into_iter().chain(medians).collect());
     }
-    let title =
-        format!("A bare socket, writes of 64 KiB, reads of 128 KiB; {ROUNDS} rounds, there and back; GB/s:");
+    let title = format!(
+        "A bare socket, writes of 64 KiB, reads of 128 KiB; {ROUNDS} rounds, in alternating order; GB/s:"
+    );
     Ok(vec![Table::new(title, [""].into_iter().chain(columns.iter().map(String::as_str)), rows)])
 }
 

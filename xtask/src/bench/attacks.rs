@@ -140,7 +140,7 @@ impl AttackBench {
         }
         let title = format!(
             "{}: floods of {FLOOD_S} s; {HOLD_S} s, or {HALF_S} to {SLOW_S} s where the time is what should end it, \
-             {CONCURRENT_MAX} of these beside each other; server on core 1, attacker and honest client on core 0. \
+             {CONCURRENT_MAX} of these at a time; server on core 1, attacker and honest client on core 0. \
              Alone, the honest client has a p99 of {alone}",
             peer.version
         );
@@ -208,7 +208,7 @@ impl AttackBench {
         let found: Value = serde_json::from_str(outcome.lines().last().unwrap_or_default())
             .map_err(|why| failed!("the attacker printed no JSON: {why}"))?;
         let stopped = Instant::now();
-        // After an attack the server may take long to stop.
+        // After an attack the server may take a long time to stop.
         drop(server);
         log::line(format_args!("the server ended after {:?}", stopped.elapsed()))?;
         let cut = match (found["cut_after_ms"].as_u64(), found["cut_by"].as_str()) {

@@ -62,9 +62,9 @@ pub(super) fn run(peers: &[BuiltPeer]) -> Result<Vec<Table>> {
     drop(pairs);
     lines.push(compare(HANDLER, "--call unary -c 64 --size 0", &start("--work 50us")?)?);
     let title = format!(
-        "Calls or messages of tonic's a second, and how many times as many there are on this transport (median of \
-         {ROUNDS} rounds, there and back, and range); one connection over TCP loopback, client on core 0, server on \
-         core 1:"
+        "Calls or messages per second on tonic, and the rate on this transport as a multiple of that (median of \
+         {ROUNDS} rounds, in alternating order, and range); one connection over TCP loopback, client on core 0, \
+         server on core 1:"
     );
     Ok(vec![Table::new(title, ["work"].into_iter().chain(PAIRS.iter().map(|pair| pair.0)), lines)])
 }

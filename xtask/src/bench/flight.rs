@@ -42,10 +42,10 @@ pub(super) fn run(_: &[BuiltPeer]) -> Result<Vec<Table>> {
     }
     let decoding = OFFSETS.iter().map(|offset| programs[0].decoding(*offset)).collect::<Result<_>>()?;
     let columns = ["batches, MiB/s", "thalweg-tonic", "tonic", "ours ÷ theirs"];
-    let title = |what: &str| format!("Arrow Flight, {what}; medians of {ROUNDS} rounds in turns:");
-    let of_tcp = "16 batches a stream over TCP, client on core 0, server on core 1";
+    let title = |what: &str| format!("Arrow Flight, {what}; medians of {ROUNDS} alternating rounds:");
+    let of_tcp = "16 batches per stream over TCP, client on core 0, server on core 1";
     let of_decoding = format!(
-        "Decoding alone, batches of {}, by where their data begin; medians of {ROUNDS}:",
+        "Decoding alone, batches of {}, by the alignment of their data; medians of {ROUNDS}:",
         named(SHAPES[1])
     );
     let decoding_columns = ["bytes after a multiple of 64", "MiB/s", "columns that are not copied"];

@@ -46,8 +46,8 @@ pub(super) fn run(peers: &[BuiltPeer]) -> Result<Vec<Table>> {
     let ours = BuiltPeer { program: with_switches()?, ..ours.clone() };
     let rows = CASES.iter().map(|case| row(&ours, case)).collect::<Result<_>>()?;
     let title = format!(
-        "Heuristics of the scheduler, TCP, client on core 0, server on core 1, {ROUNDS} rounds, there and back; \
-         messages a second with the heuristic, and that as a multiple of the rate without it:"
+        "Heuristics of the scheduler, TCP, client on core 0, server on core 1, {ROUNDS} rounds, in alternating order; \
+         messages per second with the heuristic, and that as a multiple of the rate without it:"
     );
     Ok(vec![Table::new(title, ["without", "load", "rate", "range", "gain", "range"], rows)])
 }

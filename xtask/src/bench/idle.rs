@@ -1,7 +1,7 @@
 //! Memory of ten thousand idle connections, and their cost to an active connection.
 //!
 //! Two servers run side by side; one of them has the idle connections, each of which has made a call. The same load
-//! goes to both servers in alternation, there and back, so that drift of the machine affects both.
+//! goes to both servers alternately, in forward and then reverse order, so that drift of the machine affects both.
 
 use std::thread;
 
@@ -61,8 +61,9 @@ pub(super) fn run(peers: &[BuiltPeer]) -> Result<Vec<Table>> {
     let connections = grouped(CONNECTIONS as f64);
     let memory = format!("Bytes per connection, {connections} idle ones over TCP after a call each:");
     let memory_columns = ["server", "its RSS", "Thalweg's client, RSS", "kernel, both ends"];
-    let rates =
-        format!("Empty unary calls on another connection, 64 in flight; {ROUNDS} rounds, there and back:");
+    let rates = format!(
+        "Empty unary calls on another connection, 64 in flight; {ROUNDS} rounds, in alternating order:"
+    );
     let rate_columns = ["stack", "calls/s among them", "alone", "among ÷ alone", "range"];
     Ok(vec![Table::new(memory, memory_columns, memory_rows), Table::new(rates, rate_columns, rate_rows)])
 }

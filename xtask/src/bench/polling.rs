@@ -1,8 +1,8 @@
 //! One call in flight: with busy polling and without, compared with other stacks and with two processes that spin on a
 //! bare socket.
 //!
-//! The stacks alternate in short windows, there and back. The tables show medians of the rounds and ratios within a
-//! round.
+//! The stacks alternate in short windows, in forward and then reverse order. The tables show medians of the rounds and
+//! ratios within a round.
 
 use std::{env, fs};
 
@@ -43,7 +43,7 @@ pub(super) fn run(peers: &[BuiltPeer]) -> Result<Vec<Table>> {
         let rounds = forward_and_reverse(ROUNDS, &rows, |row| p50_us(row, transport))?;
         let title = format!(
             "Empty unary calls over {transport}, one in flight, client on core 0, server on core 1; {ROUNDS} rounds, \
-             there and back:"
+             in alternating order:"
         );
         Ok(table(title, &rows, &rounds))
     });

@@ -41,8 +41,8 @@ pub(super) fn run(peers: &[BuiltPeer]) -> Result<Vec<Table>> {
     }
     rows.push(row("all", all));
     let title = format!(
-        "Thalweg against Thalweg under another name: `lab {STUDY}`, {RUNS} times. An interval holds the truth with \
-         {:.0} %, so that as many as {} of {} cells may be found different by chance; the noise floor leaves fewer:",
+        "Thalweg against Thalweg under another name: `lab {STUDY}`, {RUNS} times. An interval contains the true ratio \
+         with {:.0} % confidence, so up to {} of {} cells may differ by chance; the noise floor leaves fewer:",
         100.0 * (1.0 - ERROR_RATE),
         (all[0] as f64 * ERROR_RATE).floor(),
         all[0],
@@ -50,7 +50,7 @@ pub(super) fn run(peers: &[BuiltPeer]) -> Result<Vec<Table>> {
     let columns = ["run", "cells"].into_iter().chain(VERDICTS.map(|(_, head)| head)).chain(["not measured"]);
     let mut tables = vec![Table::new(title, columns, rows)];
     if !found.is_empty() {
-        tables.push(Table::new("The cells that were found different:", ["run", "cell", "ratio"], found));
+        tables.push(Table::new("Cells with a difference:", ["run", "cell", "ratio"], found));
     }
     Ok(tables)
 }

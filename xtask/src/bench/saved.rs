@@ -53,8 +53,8 @@ pub(super) fn run(peers: &[BuiltPeer]) -> Result<Vec<Table>> {
     lines.extend(compared(LINK, &rows, others)?);
     let title = format!(
         "Time of an empty unary call in µs (of 64 in flight, the time divided by the number of calls), one connection \
-         over TCP loopback, client on core 0, server on core 1; medians of {ROUNDS} rounds, there and back, and ranges \
-         of the ratios:"
+         over TCP loopback, client on core 0, server on core 1; medians of {ROUNDS} rounds, in alternating order, and \
+         ranges of the ratios:"
     );
     let columns = ["call behind", "in flight", "thalweg"].map(str::to_owned).into_iter();
     let of_others = others.iter().flat_map(|peer| {

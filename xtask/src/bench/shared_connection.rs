@@ -29,8 +29,8 @@ pub(super) fn run(peers: &[BuiltPeer]) -> Result<Vec<Table>> {
         let server = Server::start(|port| peer.serve(port).under(SERVER))?;
         for &(direction, in_flight) in POINTS {
             let title = format!(
-                "Empty unary calls, {in_flight} in flight, beside a {direction} stream of 4 MiB messages over TCP \
-                 loopback, Thalweg's client on core 0, {} on core 1; {ROUNDS} rounds, there and back; µs:",
+                "Empty unary calls, {in_flight} in flight, next to a {direction} stream of 4 MiB messages over TCP \
+                 loopback, Thalweg's client on core 0, {} on core 1; {ROUNDS} rounds, in alternating order; µs:",
                 peer.name
             );
             let words = format!("{} --stream {direction} -c {in_flight} --rounds {ROUNDS}", server.address());

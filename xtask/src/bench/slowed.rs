@@ -43,9 +43,9 @@ pub(super) fn run(peers: &[BuiltPeer]) -> Result<Vec<Table>> {
     let [ours] = peers else { bail!("this measures one stack") };
     let rows = CELLS.iter().map(|&cell| row(ours, cell)).collect::<Result<_>>()?;
     let title = format!(
-        "Thalweg against Thalweg whose server computes for each message, so long that the pair moves \
-         {RELATIVE_RATE} of what the other does. Apart: what it moved in {FINAL_PAIRS} pairs of windows apart from \
-         the lab, with two standard errors. Margin: the larger of half the interval and the noise floor; a difference \
+        "Thalweg against Thalweg with a server that computes for each message, which slows the pair to {RELATIVE_RATE} \
+         of the rate. Apart: the relative rate in {FINAL_PAIRS} pairs of windows outside the lab, with two standard \
+         errors. Margin: the larger of half the interval and the noise floor; a difference \
          of {:.0} % can be found where it is smaller:",
         100.0 * SLOWDOWN
     );

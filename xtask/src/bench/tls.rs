@@ -1,7 +1,8 @@
 //! Calls over TLS: ours compared with other stacks and with ours in plain text, rustls alone, handshakes, and the
 //! memory of an idle connection.
 //!
-//! The stacks alternate in short windows, there and back. The tables show medians, and ratios within a round.
+//! The stacks alternate in short windows, in forward and then reverse order. The tables show medians, and ratios within
+//! a round.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -143,8 +144,10 @@ impl Rustls {
             ]
         };
         let lines = rows.iter().enumerate().map(cells).collect();
-        let title =
-            format!("{}, client on core 0, server on core 1; {ROUNDS} rounds, there and back:", load.title);
+        let title = format!(
+            "{}, client on core 0, server on core 1; {ROUNDS} rounds, in alternating order:",
+            load.title
+        );
         let unit = if is_stream { "MB/s" } else { "calls/s" };
         Ok(Table::new(title, ["", unit, "range", "ours over TLS ÷ it", "its range"], lines))
     }
@@ -168,7 +171,7 @@ impl Rustls {
             let rates = (0..ROUNDS).map(|_| number(&job.json()?, "per_s"));
             Ok(speeds(kind, rates.collect::<Result<_>>()?))
         };
-        let title = "Connections a second, each with a call: TLS 1.3, X25519MLKEM768, ECDSA P-256; client on core 0, \
+        let title = "Connections per second, each with a call: TLS 1.3, X25519MLKEM768, ECDSA P-256; client on core 0, \
                      server on core 1:";
         Ok(Table::new(title, ["handshake", "per s", "range"], vec![row("full")?, row("resumed")?]))
     }

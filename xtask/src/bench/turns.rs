@@ -20,7 +20,7 @@ pub(super) fn alternating<R, V>(
     (0..rounds).map(round).collect()
 }
 
-/// Measures each row twice per round, there and back. Returns the means of the two by round and row.
+/// Measures each row twice per round, in forward and then reverse order. Returns the means of the two by round and row.
 pub(super) fn forward_and_reverse<R>(
     rounds: usize,
     rows: &[R],

@@ -34,7 +34,7 @@ pub(super) fn allocations(peers: &[BuiltPeer]) -> Result<Vec<Table>> {
         // Without the slow checks: only the heap summary is needed.
         options: "--tool=memcheck --undef-value-errors=no --leak-check=no --log-file=",
         read: allocations_in,
-        // A longer run may have a few allocations fewer at its start and end: show no negative count.
+        // A longer run may have a few fewer allocations at its start and end: show no negative count.
         shown: |count| format!("{:.2}", count.max(0.0)),
     };
     memcheck.tables("Heap allocations per empty unary call (valgrind;", peers)

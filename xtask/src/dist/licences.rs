@@ -31,7 +31,7 @@ pub(super) fn text(parts: &Parts) -> Result<String> {
     let count = parts.others().count();
     let mut all = format!(
         "Thalweg {} is under {}; see LICENSE-MIT and LICENSE-APACHE. It is built with {count} packages of others, \
-         whose licences follow. Each text stands once, below the packages that carry it.\n",
+         whose licences follow. Each text appears once, below the packages that carry it.\n",
         root.package.version,
         root.licence()
     );
@@ -46,7 +46,7 @@ pub(super) fn text(parts: &Parts) -> Result<String> {
     }
     if !without.is_empty() {
         all.push_str(&rule());
-        all.push_str("These carry no text of their own; what their manifests say:\n\n");
+        all.push_str("These packages contain no licence text; their manifests state:\n\n");
         for part in without {
             let authors = part.package.authors.join(", ");
             let by = if authors.is_empty() { String::new() } else { format!(", by {authors}") };

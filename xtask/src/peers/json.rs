@@ -118,7 +118,7 @@ impl JsonClient {
     }
 }
 
-/// Checks that the response equals the request, and has moments only if they were requested.
+/// Checks that the response equals the request, and has timestamps only if they were requested.
 fn check_echo(
     JsonResponse { status, headers, body: response_body }: &JsonResponse,
     body: &Value,

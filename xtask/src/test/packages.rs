@@ -33,7 +33,7 @@ pub(super) fn check() -> Result<String> {
         ensure!(captured == *expected, "{name} printed {captured:?}, expected {expected:?}");
     }
     Ok(format!(
-        "{} packages stand by themselves; on them are built hello world, the same in tonic's words, and the {EXAMPLE}",
+        "{} packages build on their own; hello world, its tonic version and the {EXAMPLE} build on them",
         published.len()
     ))
 }

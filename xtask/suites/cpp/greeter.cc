@@ -1,4 +1,4 @@
-// gRPC C++ with its reflection, which is v1alpha alone: a server for clients that learn of it at run time.
+// gRPC C++ with its reflection (only v1alpha): a server for clients that discover it at run time.
 // usage: greeter PORT
 
 #include <grpcpp/ext/proto_server_reflection_plugin.h>

@@ -1,5 +1,5 @@
-// Builds kustomizations and judges what they are made of as an API server would that is asked to create it: fields that
-// there are, defaults, the server's own validation and warnings, and the profile `restricted` of Pod security.
+// Builds kustomizations and validates their resources like an API server on creation: known fields, defaults, the
+// server's own validation and warnings, and the profile `restricted` of Pod security.
 //
 // manifests FOLDER: prints the built resources as JSON, or what is wrong with them, one line each, and exits with 1.
 package main
@@ -30,14 +30,14 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 )
 
-// What a server does with a new object of each kind.
+// Validation of a new object, by kind.
 var strategies = map[schema.GroupVersionKind]rest.RESTCreateStrategy{
 	batchv1.SchemeGroupVersion.WithKind("Job"):                  job.Strategy,
 	corev1.SchemeGroupVersion.WithKind("ConfigMap"):             configmap.Strategy,
 	corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"): persistentvolumeclaim.Strategy,
 }
 
-// Fields that there are not, and fields that are there twice, are errors.
+// Unknown and duplicate fields are errors.
 var decoder = serializer.NewCodecFactory(legacyscheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
 
 func main() {
@@ -81,7 +81,7 @@ func faultsOf(text []byte) (faults []string) {
 	}
 	strategy, isKnown := strategies[*kind]
 	if !isKnown {
-		return []string{fmt.Sprintf("nobody judges objects of the kind %s", kind)}
+		return []string{fmt.Sprintf("no validator for objects of kind %s", kind)}
 	}
 	legacyscheme.Scheme.Default(object)
 	internal, err := legacyscheme.Scheme.ConvertToVersion(object, schema.GroupVersion{Group: kind.Group, Version: runtime.APIVersionInternal})
@@ -104,7 +104,7 @@ func faultsOf(text []byte) (faults []string) {
 	return faults
 }
 
-// What the profile `restricted` forbids.
+// Violations of the profile `restricted`.
 func security(template *corev1.PodTemplateSpec) (faults []string) {
 	latest := api.LatestVersion()
 	evaluator, err := policy.NewEvaluator(policy.DefaultChecks(), &latest)

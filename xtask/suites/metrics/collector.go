@@ -14,7 +14,7 @@ import (
 	"go.opentelemetry.io/collector/service/telemetry/otelconftelemetry"
 )
 
-// Runs until it is told to end by a signal.
+// Runs until a signal ends it.
 func collect(config string) []string {
 	collector, err := otelcol.NewCollector(otelcol.CollectorSettings{
 		BuildInfo: component.NewDefaultBuildInfo(),

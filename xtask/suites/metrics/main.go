@@ -1,8 +1,8 @@
-// Other people's eyes for the figures that `thalweg load` shows while it runs.
+// Independent readers of the metrics that `thalweg load` exports while it runs.
 //
 // metrics collector CONFIG: an OpenTelemetry Collector with the receiver of OTLP and the exporter that writes files.
 // metrics scrape URL ACCEPT: reads an exposition as Prometheus does, and lints it as `promtool check metrics` does.
-// Prints what it has as JSON, or what is wrong, one line each, and exits with 1.
+// Prints the samples as JSON; otherwise prints the errors, one per line, and exits with 1.
 package main
 
 import (

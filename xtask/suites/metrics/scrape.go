@@ -15,7 +15,7 @@ import (
 	"github.com/prometheus/prometheus/model/textparse"
 )
 
-// What an exposition says, by names of families, and its samples.
+// The contents of an exposition: families by name, and samples.
 type exposition struct {
 	ContentType string            `json:"content_type"`
 	Kinds       map[string]string `json:"kinds"`
@@ -29,7 +29,7 @@ type sample struct {
 	Value  float64           `json:"value"`
 }
 
-// Asks for the format with the header that Prometheus sends, reads what comes and lints it.
+// Asks for the format with the header that Prometheus sends, reads the response and lints it.
 func scrape(url, accept string) (faults []string) {
 	text, contentType, err := get(url, accept)
 	if err != nil {
@@ -39,7 +39,7 @@ func scrape(url, accept string) (faults []string) {
 	if err != nil {
 		return []string{fmt.Sprintf("%s: %v", contentType, err)}
 	}
-	// The linter of promtool knows the text format alone.
+	// promtool's linter knows only the text format.
 	if strings.HasPrefix(contentType, "text/plain") {
 		problems, err := promlint.New(bytes.NewReader(text)).Lint()
 		if err != nil {

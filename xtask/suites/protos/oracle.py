@@ -23,7 +23,7 @@ SECONDS = 600
 
 
 class CompilerOutput:
-    """One program's word on some files: a digest of an encoded FileDescriptorSet, or the errors."""
+    """One program's result for some files: a digest of an encoded FileDescriptorSet, or the errors."""
 
     def __init__(self, digest, lines, roots):
         self.digest, self.lines = digest, lines
@@ -34,7 +34,7 @@ class CompilerOutput:
         self.file_without_position = places[0][0] if places and places[0][1] is None else None
 
     def is_at(self, other):
-        """Whether the first errors of both are at the same place, or all of them, in whatever order.
+        """Returns whether the first errors of both are at the same position, or all of them in any order.
 
         protoc has errors of a file without a position. Any position in that file is right then.
         """
@@ -49,7 +49,7 @@ class CompilerOutput:
 
 
 def on_disk(name, roots):
-    """The path of a file that one program names by its path, and the other as imports do."""
+    """Returns the path of a file that one program names by its path and the other by its import name."""
     paths = [Path(root, name) for root in roots]
     return next((str(path) for path in paths if path.exists()), name)
 
@@ -61,7 +61,7 @@ class Oracle:
         self.known = {}
 
     def run(self, program, tree, files, name, with_imports):
-        """Gives the set, or none, and the lines of errors."""
+        """Returns the set, or None, and the lines of errors."""
         out = self.folder / f"{name}.{Path(program).name}"
         out.unlink(missing_ok=True)
         command = [program, *[argument for root in self.roots(tree) for argument in ("-I", root)]]
@@ -137,7 +137,7 @@ class Oracle:
 
 
 def compare_sets(theirs, ours):
-    """Sets that differ in bytes may yet say the same: extensions of options have several encodings."""
+    """Sets with different bytes may still be equal: extensions of options have several encodings."""
     set_type = set_type_with_extensions(theirs)
     theirs, ours = set_type.FromString(theirs), set_type.FromString(ours)
     names = [[file.name for file in one.file] for one in (theirs, ours)]
@@ -169,7 +169,7 @@ def set_type_with_extensions(encoded):
             pool.AddSerializedFile(file.SerializeToString())
         found = pool.FindMessageTypeByName("google.protobuf.FileDescriptorSet")
         return message_factory.GetMessageClass(found)
-    except Exception:  # Old copies of descriptor.proto, or names that Python's pool refuses: without extensions, then.
+    except Exception:  # Old copies of descriptor.proto, or names that Python's pool rejects: no extensions.
         return descriptor_pb2.FileDescriptorSet
 
 

@@ -29,7 +29,7 @@ def output_request(sizes: list[int]) -> bytes:
 
 
 class TestService:
-    """The methods that are called, as functions from bytes to bytes."""
+    """The called methods, as functions from bytes to bytes."""
 
     def __init__(self, channel: grpc.Channel):
         path = "/grpc.testing.TestService/"

@@ -18,7 +18,7 @@ def identity(message: bytes) -> bytes:
 
 
 def response_to(request: bytes) -> bytes:
-    # What the client sent must have arrived whole before it is answered.
+    # The request must have arrived completely before the response is sent.
     payload_size(request, 3)
     return payload(fields(request).get(2, 0), 1)
 

@@ -75,7 +75,7 @@ def reflection_unknown(channel: grpc.Channel) -> None:
 
 
 def reflection_call(channel: grpc.Channel) -> None:
-    """Calls a method of which nothing is known but its name."""
+    """Calls a method of which only the name is known."""
     pool = DescriptorPool(ProtoReflectionDescriptorDatabase(channel))
     method = pool.FindMethodByName("grpc.testing.TestService.UnaryCall")
     request, response = GetMessageClass(method.input_type), GetMessageClass(method.output_type)
@@ -85,7 +85,7 @@ def reflection_call(channel: grpc.Channel) -> None:
 
 
 def interfaces(channel: grpc.Channel) -> None:
-    """What our own .proto files say is what gRPC's say, but for names of files, options and comments."""
+    """Our .proto files declare the same as gRPC's, except for file names, options and comments."""
     pool = DescriptorPool(ProtoReflectionDescriptorDatabase(channel))
     for published, name in [
         (channelz_pb2, "grpc.channelz.v1.Channelz"),
@@ -101,7 +101,7 @@ def interfaces(channel: grpc.Channel) -> None:
 
 
 def declared(file: FileDescriptorProto) -> list[str]:
-    """Messages and services, in the order of their names. The two versions of reflection differ in theirs alone.
+    """Messages and services, sorted by name. The two versions of reflection differ only in their names.
 
     Names in JSON follow from the fields' names, and are not in every descriptor.
     """

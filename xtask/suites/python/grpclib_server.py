@@ -52,7 +52,8 @@ class BenchmarkService:
         response = response_to(await stream.recv_message())
         while True:
             await stream.send_message(response)
-            # Sending alone does not return to the loop while there is window: it would not learn that the client left.
+            # Sending does not return to the event loop while there is window, so it would not notice that the client
+            # has left.
             await asyncio.sleep(0)
 
     def __mapping__(self):

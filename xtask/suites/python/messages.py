@@ -1,4 +1,4 @@
-"""The fields of grpc/testing/messages.proto that the suite uses, by hand: stubs would need a compiler for little.
+"""The fields of grpc/testing/messages.proto that the suite uses, by hand, which avoids a compiler for stubs.
 
 A field is a varint key (number << 3 | wire type) and its value (https://protobuf.dev/programming-guides/encoding/).
 """
@@ -24,7 +24,7 @@ def bytes_field(field: int, value: bytes) -> bytes:
 
 
 def fields(message: bytes) -> dict[int, int | bytes]:
-    """The last value of each field: none that the suite reads is repeated."""
+    """Returns the last value of each field; the suite reads no repeated fields."""
     found: dict[int, int | bytes] = {}
     position = 0
 
@@ -50,7 +50,7 @@ def fields(message: bytes) -> dict[int, int | bytes]:
             found[key >> 3] = message[position : position + length]
             position += length
         else:
-            raise ValueError(f"wire type {key & 7} is none that these messages use")
+            raise ValueError(f"wire type {key & 7} is not used by these messages")
     return found
 
 
@@ -60,7 +60,7 @@ def payload(size: int, field: int) -> bytes:
 
 
 def payload_size(message: bytes, field: int) -> int:
-    """How large the Payload is that `message` holds as `field`. It must be zeros."""
+    """Returns the size of the Payload in `field` of `message`, which must be zeros."""
     body = fields(fields(message).get(field, b"")).get(2, b"")
     if body.count(0) != len(body):
         raise ValueError(f"a payload of {len(body)} bytes is not all zeros")

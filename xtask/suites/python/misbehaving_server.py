@@ -1,4 +1,4 @@
-"""Servers that do what a gRPC server should not, or may but seldom does. Each answers BenchmarkService's UnaryCall.
+"""Servers that do things that a gRPC server should not do, or rarely does. Each serves BenchmarkService's UnaryCall.
 
 usage: misbehaving_server.py CASE PORT
 
@@ -20,14 +20,14 @@ from hyperframe.frame import GoAwayFrame
 
 from messages import fields, payload
 
-# A client that never comes back must not keep a thread.
+# A client that never returns must not block a thread.
 SOCKET_TIMEOUT_S = 20
 PADDING_BYTES = 255
 PADDED_DATA_BYTES = 5
 
 
 class Case:
-    """One misbehaviour. A case overrides what it does differently and says whether the client did right."""
+    """One misbehaviour. A case overrides what it does differently, and reports whether the client reacted correctly."""
 
     def __init__(self):
         self.lock = threading.Lock()
@@ -53,11 +53,11 @@ class Case:
 
 
 class GoAwayAfterEachCall(Case):
-    """GOAWAY once a call is answered: the next call must go out on a new connection, and none may fail."""
+    """GOAWAY after a response: the next call must use a new connection, and none may fail."""
 
     def called(self, connection, stream, request):
         if connection.is_leaving:
-            # Above the last stream of the GOAWAY: never processed, and the client knows it (RFC 9113 §6.8).
+            # Above the last stream of the GOAWAY: never processed, as the client knows (RFC 9113 §6.8).
             self.calls -= 1
             return
         connection.respond(stream, request)
@@ -89,7 +89,7 @@ class RstAfterData(Case):
 
 
 class Ping(Case):
-    """PINGs around each answer: every one must be acknowledged with its own bytes."""
+    """PINGs around each response: each must be acknowledged with its own bytes."""
 
     def __init__(self):
         super().__init__()
@@ -109,7 +109,7 @@ class Ping(Case):
         self.sent.discard(data)
 
     def is_content(self):
-        # The last answer may be on its way when the client closes.
+        # The last response may be in transit when the client closes.
         return self.calls > 0 and len(self.sent) <= 1
 
 
@@ -126,7 +126,7 @@ class MaxStreams(Case):
 
 
 class DataFramePadding(Case):
-    """DATA of 5 bytes with 255 of padding: padding counts against the windows and must be given back."""
+    """DATA of 5 bytes with 255 of padding: padding counts against the windows and must be released."""
 
     def called(self, connection, stream, request):
         connection.respond(stream, request, padded=True)
@@ -141,7 +141,7 @@ class NoTrailers(Case):
 
 
 class NotGrpc(Case):
-    """A proxy's answer: 503 and a page."""
+    """A proxy's response: 503 and a page."""
 
     def called(self, connection, stream, _request):
         connection.h2.send_headers(stream, [(":status", "503"), ("content-type", "text/html")])
@@ -158,7 +158,7 @@ class MessageTooLong(Case):
 
 
 class Http1(Case):
-    """Not HTTP/2 at all, but polite about it."""
+    """Responds with HTTP/1.1 instead of HTTP/2."""
 
     opening = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 
@@ -183,14 +183,14 @@ class Closes(Http1):
 
 
 class Silent(Case):
-    """Accepts and never says anything."""
+    """Accepts and never sends anything."""
 
     def is_content(self):
         return self.connections > 0
 
 
 class SilentCalls(Case):
-    """Speaks HTTP/2 but never answers a call."""
+    """Speaks HTTP/2 but never responds to a call."""
 
     def called(self, connection, stream, request):
         pass
@@ -225,7 +225,7 @@ class Connection:
         self.h2 = h2.connection.H2Connection(h2.config.H2Configuration(client_side=False, header_encoding="utf-8"))
         self.requests: dict[int, bytearray] = {}
         self.is_leaving = False
-        # What the windows have not let out yet: bytes and whether to send them in small padded frames.
+        # Bytes blocked by the windows, and whether to send them in small padded frames.
         self.waiting: dict[int, tuple[bytes, bool]] = {}
 
     def serve(self) -> None:
@@ -288,13 +288,13 @@ class Connection:
             self.send_trailers(stream)
 
     def send_goaway(self, last_stream: int) -> None:
-        # Past h2, which would take no more frames from the client.
+        # Bypasses h2, which would accept no more frames from the client.
         self.flush()
         self.sock.sendall(GoAwayFrame(0, last_stream_id=last_stream).serialize())
         self.is_leaving = True
 
     def message(self, request: bytes) -> bytes:
-        """The response that the request asks for, with gRPC's prefix."""
+        """The requested response, with gRPC's prefix."""
         body = payload(fields(request[5:]).get(2, 0), 1)
         return b"\x00" + len(body).to_bytes(4, "big") + body
 
@@ -306,7 +306,7 @@ def serve_connection(case: Case, sock: socket.socket) -> None:
     sock.settimeout(SOCKET_TIMEOUT_S)
     with sock:
         try:
-            # Who only looks whether somebody listens is no client.
+            # A connection that only checks whether the port is open is not a client.
             if not sock.recv(1, socket.MSG_PEEK):
                 return
             with case.lock:
@@ -321,7 +321,7 @@ def serve_connection(case: Case, sock: socket.socket) -> None:
                 case _:
                     Connection(case, sock).serve()
         except OSError:
-            # The client closed; how is not what these cases are about.
+            # The client closed; these cases do not check how.
             pass
         except h2.exceptions.ProtocolError as error:
             with case.lock:

@@ -1,4 +1,4 @@
-"""Validates documents of OpenAPI: each file that is named.
+"""Validates OpenAPI documents: each given file.
 
 A validator that accepts everything would prove nothing: the first document is also broken in several ways, each of
 which must be found.
@@ -52,7 +52,7 @@ def is_found(document, damage):
     damage(broken)
     try:
         return bool(problems(broken))
-    except Exception:  # A reference that leads nowhere is an exception of the library that resolves it.
+    except Exception:  # A broken reference raises an exception in the resolving library.
         return True
 
 

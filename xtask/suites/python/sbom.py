@@ -1,4 +1,4 @@
-"""Whether a bill of materials is valid CycloneDX, and complete: CycloneDX's own library for Python judges it."""
+"""Checks with CycloneDX's Python library that a bill of materials is valid and complete."""
 
 import json
 import sys
@@ -26,7 +26,7 @@ alone = references - used - {document["metadata"]["component"]["bom-ref"]}
 if alone:
     sys.exit(f"in it, and used by nothing: {sorted(alone)}")
 print(f"{len(parts)} parts")
-# What is broken is found.
+# Errors are detected.
 document["components"][0].pop("name")
 if JsonStrictValidator(SchemaVersion.V1_6).validate_str(json.dumps(document)) is None:
     sys.exit("a part without a name was taken for valid")

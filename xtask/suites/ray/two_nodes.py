@@ -1,4 +1,4 @@
-"""deploy/ray/thalweg_ray.py on a cluster of two nodes of this machine, against a server that is there.
+"""deploy/ray/thalweg_ray.py on a cluster of two nodes on this machine, against a running server.
 
     python two_nodes.py THALWEG ADDRESS
 
@@ -19,17 +19,17 @@ import time
 import zlib
 from unittest import mock
 
-# Both nodes are this machine: with this they speak to each other over the loopback interface alone, which Ray does of
-# itself on other systems than Linux.
+# Both nodes are this machine: with this they communicate only over the loopback interface, which is Ray's default on
+# systems other than Linux.
 os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 
 from ray.cluster_utils import Cluster  # noqa: E402
 
 DRIVER = os.path.join(os.path.dirname(__file__), "../../../deploy/ray/thalweg_ray.py")
-# The answer's length says which call it was.
+# The length of the response identifies the call.
 CALL = ["--call", "grpc.testing.TestService/UnaryCall", "-d", '{"response_size": {{.RequestNumber}}}']
-# A machine that builds beside takes its time to connect.
+# Connecting takes long on a machine that also builds.
 LEAD_S = "4"
 COUNTED = ("ok", "failed", "dropped", "messages_received", "bytes_sent", "bytes_received", "schedule")
 
@@ -58,7 +58,7 @@ def drive(address, options, load):
 
 
 def counts(timing):
-    """Of a histogram in HdrHistogram's encoding V2, plain or compressed: how many values each place has."""
+    """Returns the counts of a histogram in HdrHistogram's encoding V2, plain or compressed."""
     data = base64.b64decode(timing["histogram"])
     if int.from_bytes(data[:4], "big") & 0xFF == 0x04 or data[8:9] == b"\x78":
         data = zlib.decompress(data[8:])
@@ -118,7 +118,7 @@ def shared_load(address):
 
 
 def check_page_of_merged_run(merged):
-    """The page of the joined run says what the run does."""
+    """The page of the joined run shows the run's figures."""
     args = [thalweg, "merge", path("merged.json")]
     subprocess.run([*args, "-O", "html", "-o", path("merged.html")], check=True, timeout=60)
     text = subprocess.run(args, check=True, timeout=60, capture_output=True, text=True).stdout
@@ -127,7 +127,7 @@ def check_page_of_merged_run(merged):
         page = file.read()
 
     def spaceless(it):
-        # The page binds figures to their units by spaces of other kinds.
+        # The page joins figures and units with special spaces.
         return re.sub(r"\s", "", html.unescape(it))
 
     for said in (
@@ -145,7 +145,7 @@ def check_shipped_program(address):
     os.mkdir(path("input"))
     with open(path("input/rate"), "w", encoding="utf-8") as file:
         file.write("400/30s\n")
-    # There is a program of this name on this machine only: it is found by this PATH.
+    # The program is on this PATH only.
     os.environ["PATH"] = path("bin") + ":" + os.environ["PATH"]
     os.mkdir(path("bin"))
     os.symlink(os.path.abspath(thalweg), path("bin/thalweg-shipped"))

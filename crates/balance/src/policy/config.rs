@@ -49,11 +49,11 @@ pub struct OutlierDetectionConfig {
     pub interval: Duration,
     /// Time of an endpoint's first ejection; the nth in a row takes n times as long. 30 s by default.
     pub base_ejection_time: Duration,
-    /// Maximum time of an ejection; 300 s by default. If `base_ejection_time` is more, that counts.
+    /// Maximum time of an ejection; 300 s by default. If `base_ejection_time` is longer, it applies instead.
     pub max_ejection_time: Duration,
     /// Percentage of ejected endpoints at which no more are ejected; 10 by default.
     pub max_ejection_percent: u32,
-    /// Ejection of endpoints whose rate of successes is an outlier among all.
+    /// Ejection of endpoints whose success rate is an outlier.
     pub success_rate_ejection: Option<SuccessRateEjection>,
     /// Ejection of endpoints that fail too many calls, whatever the others do.
     pub failure_percentage_ejection: Option<FailurePercentageEjection>,

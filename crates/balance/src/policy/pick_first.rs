@@ -80,7 +80,7 @@ impl Picker for Always {
     }
 }
 
-/// Orders endpoints at random, heavier ones rather first (gRFC A113).
+/// Orders endpoints at random; heavier ones tend to come first (gRFC A113).
 ///
 /// The order is the seed's, so that an update of the list leaves the endpoints that stay in their order.
 fn shuffle(endpoints: &mut [Endpoint], seed: u64) {

@@ -189,7 +189,8 @@ impl Load {
     }
 }
 
-/// Returns the weight by a report: queries per second and utilization, errors included. `None` if the report is empty.
+/// Returns the weight derived from a report: queries per second and utilization, errors included. `None` if the report
+/// is empty.
 fn weight(report: &LoadReport, penalty: f64) -> Option<f64> {
     let application = report.application_utilization;
     let utilization = if application > 0.0 { application } else { report.cpu_utilization };

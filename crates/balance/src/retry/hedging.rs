@@ -77,7 +77,7 @@ impl HedgingState {
         }
     }
 
-    /// Returns what happens next, unless an attempt ends before.
+    /// Returns what happens next, unless an attempt ends before that.
     ///
     /// The first attempt starts in any case, a further one only if the channel's throttle allows it at that time. If
     /// it does not, the call makes no more attempts.

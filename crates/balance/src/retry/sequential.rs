@@ -50,7 +50,7 @@ impl RetryState {
     /// Decides after an attempt has ended, and counts its outcome in the channel's throttle. `random_unit` is uniform
     /// in 0..1.
     ///
-    /// A retry that would start at the deadline or later is none: the call fails at once, with the outcome of the
+    /// A retry that would start at the deadline or later is not made: the call fails at once, with the outcome of the
     /// attempt rather than with DEADLINE_EXCEEDED.
     pub fn on_outcome(
         &mut self,
@@ -70,7 +70,7 @@ impl RetryState {
             return RetryDecision::Restart;
         }
         let is_retryable = self.policy.as_ref().is_some_and(|policy| policy.retryable_codes.contains(code));
-        // Failures count also where there is no retry for other reasons.
+        // Failures count even if there is no retry for other reasons.
         let counts = is_retryable || pushback == Pushback::Stop;
         let is_throttled = counts && !throttle.on_failure();
         if !is_retryable || is_throttled || !self.has_attempts_left() {

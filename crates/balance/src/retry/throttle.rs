@@ -57,7 +57,7 @@ impl Throttle {
 
     /// Counts a failed attempt, and returns whether a further one may start.
     ///
-    /// Only failures with a retryable or non-fatal code count, and those with the pushback not to retry.
+    /// Only failures with a retryable or non-fatal code count, and those whose pushback says not to retry.
     pub fn on_failure(&self) -> bool {
         let bucket =
             self.update(|bucket| TokenBucket { tokens: bucket.tokens.saturating_sub(TOKEN), ..bucket });
@@ -77,7 +77,7 @@ impl Throttle {
     /// Returns the new contents.
     fn update(&self, change: impl Fn(TokenBucket) -> TokenBucket) -> TokenBucket {
         let changed = |bits| Some(change(TokenBucket::from_bits(bits)).to_bits()).filter(|&new| new != bits);
-        // `Err` has the current bits: they are not to change.
+        // `Err` holds the current bits, which must not change.
         let old = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, changed);
         old.map_or_else(TokenBucket::from_bits, |old| change(TokenBucket::from_bits(old)))
     }
@@ -139,7 +139,7 @@ mod tests {
         let rising = [(800, false), (1600, false), (2400, true), (3200, true), (4000, true), (4000, true)];
         check(&throttle, "++++++", &rising);
         check(&throttle, "--", &[(3000, true), (2000, false)]);
-        // Half of an odd number of tokens is no whole one.
+        // Half of an odd number of tokens is not a whole number.
         check(&full(3, 1), "-+--", &[(2000, true), (2001, true), (1001, false), (1, false)]);
         check(&full(1, 1000), "-+", &[(0, false), (1000, true)]);
     }

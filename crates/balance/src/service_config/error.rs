@@ -10,7 +10,7 @@ pub enum ServiceConfigError {
     #[error("the service config is not JSON: {0}")]
     Syntax(String),
     /// A field is missing, or has an invalid type or value.
-    #[error("service config, {field}: {expected} is expected, not {found}")]
+    #[error("service config, {field}: expected {expected}, found {found}")]
     Field {
         /// Path of the field, such as `methodConfig[0].timeout`.
         field: String,

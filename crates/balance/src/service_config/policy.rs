@@ -29,10 +29,10 @@ pub struct PolicyRegistry(HashMap<String, Arc<ReadPolicy>>);
 type ReadPolicy = dyn Fn(&Value) -> Result<Arc<dyn PolicyFactory>, String> + Send + Sync;
 
 impl PolicyRegistry {
-    /// Registers a policy. It replaces one of the same name, also one of this crate.
+    /// Registers a policy. It replaces one of the same name, including one of this crate.
     ///
     /// `read` gets the policy's config, which is an object, and returns the factory, or the text of an error. It should
-    /// return the same factory for the same config: a channel creates its policy again when the factory is another.
+    /// return the same factory for the same config: a channel creates its policy again when the factory differs.
     pub fn register<R>(mut self, name: impl Into<String>, read: R) -> Self
     where
         R: Fn(&Value) -> Result<Arc<dyn PolicyFactory>, String> + Send + Sync + 'static,

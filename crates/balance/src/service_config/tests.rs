@@ -41,9 +41,9 @@ fn unknown_and_null_fields_are_ignored() {
 
 #[test]
 fn a_text_that_is_not_an_object_is_invalid() {
-    check_error("[]", "the whole: an object is expected, not []");
-    check_error("null", "the whole: an object is expected, not nothing");
-    check_error("7", "the whole: an object is expected, not 7");
+    check_error("[]", "the whole: expected an object, found []");
+    check_error("null", "the whole: expected an object, found nothing");
+    check_error("7", "the whole: expected an object, found 7");
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn a_text_that_is_not_json_is_invalid() {
 #[test]
 fn found_values_are_shortened() {
     let error = parse(&format!(r#""{}""#, "ü".repeat(100))).unwrap_err().to_string();
-    let shown = format!("service config, the whole: an object is expected, not \"{}…", "ü".repeat(79));
+    let shown = format!("service config, the whole: expected an object, found \"{}…", "ü".repeat(79));
     assert_eq!(error, shown);
 }
 
@@ -76,7 +76,7 @@ fn retry_throttling_is_validated_as_in_a6() {
     check(r#"{"retryThrottling": {"maxTokens": 1, "tokenRatio": 1e-3}}"#, throttling(1, 1));
 
     let max =
-        |found| format!("retryThrottling.maxTokens: a whole number from 1 to 1000 is expected, not {found}");
+        |found| format!("retryThrottling.maxTokens: expected a whole number from 1 to 1000, found {found}");
     check_error(r#"{"retryThrottling": {}}"#, &max("nothing"));
     check_error(r#"{"retryThrottling": {"maxTokens": 0, "tokenRatio": 1}}"#, &max("0"));
     check_error(r#"{"retryThrottling": {"maxTokens": -2, "tokenRatio": 1}}"#, &max("-2"));
@@ -84,7 +84,7 @@ fn retry_throttling_is_validated_as_in_a6() {
     check_error(r#"{"retryThrottling": {"maxTokens": 2.5, "tokenRatio": 1}}"#, &max("2.5"));
     check_error(r#"{"retryThrottling": {"maxTokens": "NaN", "tokenRatio": 1}}"#, &max("\"NaN\""));
     let ratio =
-        |found| format!("retryThrottling.tokenRatio: a number greater than 0 is expected, not {found}");
+        |found| format!("retryThrottling.tokenRatio: expected a number greater than 0, found {found}");
     check_error(r#"{"retryThrottling": {"maxTokens": 2}}"#, &ratio("nothing"));
     check_error(r#"{"retryThrottling": {"maxTokens": 2, "tokenRatio": 0}}"#, &ratio("0"));
     check_error(r#"{"retryThrottling": {"maxTokens": 2, "tokenRatio": -1}}"#, &ratio("-1"));
@@ -92,9 +92,9 @@ fn retry_throttling_is_validated_as_in_a6() {
     check_error(r#"{"retryThrottling": {"maxTokens": 2, "tokenRatio": "inf"}}"#, &ratio("\"inf\""));
     check_error(
         r#"{"retryThrottling": {"maxTokens": 2, "tokenRatio": 0.0009}}"#,
-        "retryThrottling.tokenRatio: a number, 0.001 or more is expected, not 0.0009",
+        "retryThrottling.tokenRatio: expected a number, 0.001 or more, found 0.0009",
     );
-    check_error(r#"{"retryThrottling": 5}"#, "retryThrottling: an object is expected, not 5");
+    check_error(r#"{"retryThrottling": 5}"#, "retryThrottling: expected an object, found 5");
 }
 
 #[test]
@@ -105,9 +105,9 @@ fn health_checks_need_a_service_name() {
     check(r#"{"healthCheckConfig": {}}"#, ServiceConfig::default());
     check_error(
         r#"{"healthCheckConfig": {"serviceName": 5}}"#,
-        "healthCheckConfig.serviceName: a string is expected, not 5",
+        "healthCheckConfig.serviceName: expected a string, found 5",
     );
-    check_error(r#"{"healthCheckConfig": []}"#, "healthCheckConfig: an object is expected, not []");
+    check_error(r#"{"healthCheckConfig": []}"#, "healthCheckConfig: expected an object, found []");
 }
 
 #[test]
@@ -127,10 +127,10 @@ fn connection_scaling_is_a_positive_number() {
         check_error(
             &scaling(value),
             &format!(
-                "connectionScaling.maxConnectionsPerSubchannel: a whole number from 1 to 4294967295 is expected, \
-                 not {value}"
+                "connectionScaling.maxConnectionsPerSubchannel: expected a whole number from 1 to 4294967295, \
+                 found {value}"
             ),
         );
     }
-    check_error(r#"{"connectionScaling": 3}"#, "connectionScaling: an object is expected, not 3");
+    check_error(r#"{"connectionScaling": 3}"#, "connectionScaling: expected an object, found 3");
 }

@@ -17,7 +17,7 @@ const FIELDS: [&str; 4] = ["clientLanguage", "percentage", "clientHostname", "se
 /// The client, as the criteria of a choice see it.
 #[derive(Clone, Copy, Debug)]
 pub struct TxtClient<'a> {
-    /// Name of the client's host. It is compared as it is.
+    /// Name of the client's host. It is compared verbatim.
     pub host_name: &'a str,
     /// Random number from 0 to 99. A choice with a percentage applies if its percentage is greater.
     pub random_percent: u32,

@@ -57,7 +57,7 @@ pub(super) struct RunningArgs {
     #[arg(long, value_name = "TARGET", value_parser = target::parse)]
     b_target: Option<String>,
 
-    /// Measurements (windows) per server, A and B in turns [default: 10]
+    /// Measurements (windows) per server, A and B alternately [default: 10]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     rounds: Option<u32>,
 

@@ -27,7 +27,7 @@ pub(super) struct InputArgs {
 
     /// Bytes in Base64
     ///
-    /// Both alphabets, with or without padding, also a body of grpc-web-text. @FILE and @- read it from a file and
+    /// Both alphabets, with or without padding, including a grpc-web-text body. @FILE and @- read it from a file and
     /// stdin.
     #[arg(long, value_name = "TEXT")]
     base64: Option<String>,

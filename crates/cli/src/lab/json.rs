@@ -55,11 +55,11 @@ pub(super) struct JsonArgs {
     #[command(flatten)]
     own: UserMessagesArgs,
 
-    /// Calls of the main message per way [default: 30000; --quick: limited by time]
+    /// Calls of the main message per variant [default: 30000; --quick: limited by time]
     #[arg(long, value_name = "N", conflicts_with = "from")]
     calls: Option<NonZeroU64>,
 
-    /// Windows per way and message [default: 6; --quick: 3]
+    /// Windows per variant and message [default: 6; --quick: 3]
     #[arg(long, value_name = "N", value_parser = rounds(), conflicts_with = "from")]
     rounds: Option<u32>,
 
@@ -83,7 +83,7 @@ pub(super) fn run(args: &JsonArgs) -> Result<ExitCode, Failure> {
             "the study takes about {} instead of {} because {} are measured; use fewer servers or --budget",
             span(plan.total()),
             span(usual),
-            counted(options.endpoints.len() as u64, "way")
+            counted(options.endpoints.len() as u64, "variant")
         ));
     }
     let settings = JsonSettings {

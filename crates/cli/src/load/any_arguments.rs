@@ -293,7 +293,7 @@ fn parse_conditions(text: &str) -> Result<Conditions, String> {
 /// Parses a number over time in the syntax of rates.
 fn parse_workers(text: &str) -> Result<Schedule, String> {
     let workers: Schedule = text.parse().map_err(|error: ScheduleError| error.to_string())?;
-    if workers.has_bursts() { Err("workers do not come in bursts".to_owned()) } else { Ok(workers) }
+    if workers.has_bursts() { Err("bursts are not supported".to_owned()) } else { Ok(workers) }
 }
 
 /// Parses the interval of pushes, at least 100 ms to limit overhead.

@@ -26,7 +26,7 @@ Examples:
   thalweg load unix:/run/server.sock --call bidi-stream --size 1KiB
 
 Exit codes:
-  0    OK, also if the run is NOT VALID
+  0    OK, even if the run is NOT VALID
   1    more calls failed than --max-errors, none finished, or the server is
        unreachable
   2    invalid arguments

@@ -1,4 +1,4 @@
-//! Output of a result, also while the run continues.
+//! Output of a result, including while the run continues.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};

@@ -95,7 +95,7 @@ fn check(flags: &[&str], settings: &[Setting], check: impl FnOnce(Client)) {
 fn connection_at_maximum_age_gets_goaway() {
     let flags = ["--max-connection-age", "1s", "--max-connection-age-grace", "1s"];
     check(&flags, &[], |mut client| {
-        // This stream never ends by itself; the grace period ends it.
+        // This stream never ends on its own; the grace period ends it.
         client.call("StreamingCall", b"");
         let (_, payload) = client.next_of(&[Kind::GoAway]).expect("GOAWAY");
         assert_eq!(GoAway::parse(&payload).expect("a GOAWAY").0.code, ErrorCode::NoError);

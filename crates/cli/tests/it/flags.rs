@@ -31,7 +31,7 @@ fn rows(page: &str, heading: &str) -> Vec<String> {
     lines.filter(|line| line.starts_with("| `")).map(str::to_owned).collect()
 }
 
-/// The cells of a row. `\|` is no border.
+/// The cells of a row. `\|` is not a border.
 fn cells(row: &str) -> Vec<String> {
     let row = row.replace("\\|", "\u{0}");
     row.split(" | ").map(|cell| cell.trim_matches(['|', ' ']).replace('\u{0}', "|")).collect()
@@ -102,7 +102,7 @@ fn documented_equivalents_are_existing_flags() {
                 count += 1;
                 assert!(
                     help.contains(&flag) || flag == "--version",
-                    "{tool}: `{flag}` is none of thalweg {command}: {row}"
+                    "{tool}: `{flag}` is not a flag of thalweg {command}: {row}"
                 );
             }
         }

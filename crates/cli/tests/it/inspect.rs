@@ -413,7 +413,7 @@ fn imports_resolve_from_file_folder_and_import_paths() {
     let importing =
         b"syntax = \"proto3\"; import \"b.proto\"; import \"c.proto\"; message A { B b = 1; C c = 2; }";
     let path = file(&directory, "a.proto", importing);
-    // Includes the flag's names in `call` and `load`.
+    // Includes the names that the flag has in `call` and `load`.
     for flag in ["-I", "--import-path", "-i", "--import-paths"] {
         let args = ["--hex", "0a020801", "--proto", str_of(&path), "--type", "A", flag, str_of(&imported)];
         let json = json(&args, b"");

@@ -47,7 +47,7 @@ fn view_shows_run_and_leaves_result() {
     ] {
         assert!(screen.contains(text), "no {text} on this screen:\n{screen}");
     }
-    // The rate of each second is about the schedule's, as far as the machine allows.
+    // The rate of each second is close to the schedule's, as far as the machine allows.
     assert!(rate(&screen).is_some_and(|rate| (50.0..400.0).contains(&rate)), "{screen}");
     terminal.press("h");
     terminal.wait_for("latency in the whole run");

@@ -135,7 +135,7 @@ fn generated_messages_have_order_of_constant_messages() {
         let stream = ["--call", "grpc.testing.TestService/StreamingInputCall", "--messages", "2"];
         let run = load_json(&addresses[0], &[&stream[..], &["-d", data, "-n", "2", "-c", "1"]].concat());
         assert_eq!(run["bytes_sent"], 5 + 6 + 7 + 5, "{data}");
-        // Calls with one request take the next message, also if the response is a stream.
+        // Calls with one request take the next message, even if the response is a stream.
         for method in ["UnaryCall", "StreamingOutputCall"] {
             let method = format!("grpc.testing.TestService/{method}");
             let run = load_json(&addresses[0], &["--call", &method, "-d", data, "-n", "4", "-c", "1"]);

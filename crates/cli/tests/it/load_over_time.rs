@@ -190,7 +190,7 @@ fn bursts_start_together_and_repeat() {
     assert_eq!(run["messages_sent"], 9, "{run}");
     let (code, _, stderr) = load(&addresses[0], &["--call", UNARY, "--workers", "3@1s"]);
     assert_eq!(code, Some(2));
-    assert!(stderr.contains("workers do not come in bursts"), "{stderr}");
+    assert!(stderr.contains("bursts are not supported"), "{stderr}");
 }
 
 #[test]

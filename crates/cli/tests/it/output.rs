@@ -110,7 +110,7 @@ fn closed() -> Stdio {
 fn closed_stdout_is_no_failure() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let address = addresses[0].as_str();
-    // This stream does not end by itself.
+    // This stream does not end on its own.
     let endless = ["call", address, "grpc.health.v1.Health/Watch", "-d", "{}"];
     for words in [
         &["--help"][..],

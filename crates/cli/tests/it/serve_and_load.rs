@@ -165,7 +165,7 @@ fn calls_over_server_stream_limit_wait() {
     let (_server, addresses) = Running::serve_with(&["127.0.0.1:0"], &["--max-concurrent-streams", "3"]);
     let target = &addresses[0];
     for call in ["unary", "client-stream", "server-stream", "bidi-stream"] {
-        // Calls wait for others, which takes long on a busy machine.
+        // Calls wait for others, which is slow on a busy machine.
         let result = check(target, &["--call", call, "-c", "20", "-n", "20000", "--timeout", "2m"]);
         assert_eq!(result["messages"], 20_000, "{call}");
     }

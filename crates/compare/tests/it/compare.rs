@@ -287,7 +287,7 @@ fn never_started_calls_count_as_failed() {
         run.dropped = dropped;
         run
     };
-    // 5000 calls finished; the dropped ones come on top.
+    // 5000 calls finished; the dropped ones are additional.
     let report = compare_unpaired(&side("old", vec![open(0)]), &side("new", vec![open(500), open(500)]));
     assert_eq!(
         report.failures,

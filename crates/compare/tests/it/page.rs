@@ -69,7 +69,7 @@ fn page_shows_alternating_rounds() {
         "ratios are a|b ÷ main.",
         "from 1\u{202f}000/s to",
         "worse, beyond the margin",
-        "more is better, <b>judged</b>",
+        "higher is better, <b>judged</b>",
         "<dt>main, the base</dt><dd>serve main at a:1</dd>",
         "Abacus 9, 4 processors, Linux 6.0; thalweg 9.9.9 (release)",
         "Ratios are computed within pairs",

@@ -142,7 +142,7 @@ impl Prepared {
     }
 
     /// Returns the headers of a retry, if they differ from those of the first attempt: tracing may change them, and
-    /// retries by policy are counted in a header. `previous` is the number of the latter.
+    /// retries by policy are counted in a header. `previous` is their number.
     #[cold]
     pub(super) fn fields_of_retry(&self, previous: u32) -> Option<RequestFields> {
         let injected = self.injected_fields();

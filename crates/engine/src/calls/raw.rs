@@ -24,7 +24,7 @@ impl Channel {
     /// Cancel-safe: dropping the future, or the response body before its end, cancels the call at the server.
     ///
     /// Only path and query of the URI are used; scheme and authority are the channel's. The caller sets `te` and the
-    /// content type. Request trailers are not sent. Of the options only `wait_for_ready` and `affinity` apply.
+    /// content type. Request trailers are not sent. The only options that apply are `wait_for_ready` and `affinity`.
     ///
     /// # Errors
     /// Returns the reason there is no response. A response with an error status is not an error here.

@@ -27,8 +27,8 @@ pub(super) const GATHERED_LEN_MAX: usize = 16 << 20;
 ///
 /// DATA is appended to `bytes`. The reader takes all of them and splits them into messages outside the lock. It is
 /// woken only when there are `needed` bytes, so a large message is gathered once and wakes its reader once. When more
-/// arrives behind a complete large message that was not taken yet, the message keeps its buffer, and new data goes
-/// into another.
+/// arrives after a complete large message that was not taken yet, the message keeps its buffer, and new data goes into
+/// another.
 ///
 /// While a large message is gathered, the driver may borrow the bytes ([`lend`](Inbox::lend)) and read into them
 /// without the lock.
@@ -66,7 +66,7 @@ pub(crate) struct Inbox {
 pub(crate) enum ReadUnit {
     /// Whole messages; anything else is an error.
     Messages,
-    /// Whole messages of at most the permitted size, otherwise bytes. The reader reports errors in them.
+    /// Whole messages up to the maximum size, otherwise bytes. The reader reports errors in them.
     MessagesOrBytes,
     /// Bytes.
     Bytes,
@@ -343,7 +343,7 @@ impl Inbox {
             }
             return;
         }
-        // The reader leaves nothing of a single message: the next data starts with a prefix.
+        // The reader consumes a single message completely: the next data starts with a prefix.
         if self.needed() == Some(self.bytes.len()) {
             self.last_len = short(self.bytes.len());
             self.needed = NonZeroUsize::new(PREFIX_LEN);
@@ -533,7 +533,7 @@ mod tests {
     #[test]
     fn frame_of_new_stream_is_read_at_once() {
         const REST: usize = (64 << 10) - READ_AHEAD_LEN;
-        // The prefix is left of the last frame.
+        // All but the prefix of the next message is read at once.
         assert_eq!(lent(64 << 10, 64 << 10), [REST]);
         assert_eq!(lent(256 << 10, 64 << 10), [REST; 4]);
         // Reads of a larger frame grow with the bytes that have arrived.

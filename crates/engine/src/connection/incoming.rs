@@ -24,7 +24,7 @@ use crate::grpc::response::ResponseHeaders;
 use crate::measure::CallMeasure;
 use crate::status::{Code, Status};
 
-/// Maximum bytes behind a large message that are copied, so that the message can keep the buffer.
+/// Maximum bytes after a large message that are copied, so that the message can keep the buffer.
 const TAIL_MAX: usize = 4 * 1024;
 
 /// The messages of a stream, in order: the requests on a server, the responses on a client.
@@ -317,7 +317,7 @@ impl Incoming {
         LentMessage { bytes: &self.lent, incoming: self }
     }
 
-    /// A large message that (almost) fills the buffer takes it over. The few bytes behind it are copied.
+    /// A large message that (almost) fills the buffer takes it over. The few bytes after it are copied.
     #[inline(never)]
     fn take_large_or_compressed(&mut self, prefix: Prefix) -> Result<Payload<'_>, Status> {
         if let Origin::Local(local) = &mut self.origin {

@@ -16,7 +16,7 @@ use crate::grpc::compression::Encoding;
 use crate::grpc::envelope::{self, PREFIX_LEN};
 use crate::status::Status;
 
-/// A batch up to this size, in bytes, is copied behind its frame header. A larger one is handed over without a copy.
+/// A batch up to this size, in bytes, is copied after its frame header. A larger one is handed over without a copy.
 const COPY_MAX: usize = 4 * 1024;
 
 /// Encoding settings for the messages of one stream.

@@ -86,7 +86,7 @@ impl Pack {
         self.wire.len() >= self.full_len
     }
 
-    /// Encodes `message` behind the others. Returns whether there is room for another.
+    /// Encodes `message` after the others. Returns whether there is room for another.
     ///
     /// A message that can't be sent ends its call: messages pushed after it are not sent.
     #[inline]

@@ -41,7 +41,7 @@ enum BodyKind {
     #[default]
     Empty,
     Complete(Bytes, Trailers),
-    /// A request that has arrived as a whole and takes long to decode.
+    /// A request that has arrived as a whole and is slow to decode.
     Long(Bytes, Box<(Arc<Connection>, SlotKey)>),
     Reader(Box<RawReader>),
 }
@@ -52,8 +52,8 @@ impl RawBody {
         Self(BodyKind::Complete(bytes, trailers))
     }
 
-    /// Server: creates the body of a request that has arrived as a whole, is already counted in full by its
-    /// connection, and takes long to decode.
+    /// Server: creates the body of a request that has arrived as a whole, is already counted in full by its connection,
+    /// and is slow to decode.
     pub(crate) fn long(bytes: Bytes, connection: &Arc<Connection>, key: SlotKey) -> Self {
         Self(BodyKind::Long(bytes, Box::new((Arc::clone(connection), key))))
     }

@@ -53,7 +53,7 @@ impl RequestAccounting {
         }))
     }
 
-    /// Returns whether the request is accounted for: more of it may arrive, or decoding takes long.
+    /// Returns whether the request is accounted for: more of it may arrive, or decoding is slow.
     pub fn is_some(&self) -> bool {
         self.0.is_some()
     }

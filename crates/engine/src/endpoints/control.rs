@@ -198,7 +198,7 @@ impl Control {
 
     /// Runs until the channel is dropped.
     pub(super) async fn run(&mut self, channel: &Weak<Views>) {
-        // A resolution of a runtime that has ended will not complete.
+        // A resolution on a runtime that has ended will not complete.
         if self.is_resolving {
             self.resolving.restart();
         }

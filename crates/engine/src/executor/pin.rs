@@ -19,7 +19,7 @@ pub(super) fn pin_this_thread(cpu: usize) -> Result<(), ExecutorError> {
     Err(ExecutorError::Pin { cpu, source, allowed: "all, on this system".to_owned() })
 }
 
-/// The processor that this thread runs on at this moment, if the system tells.
+/// The processor that this thread runs on at this moment, if the system reports it.
 #[cfg(target_os = "linux")]
 pub(crate) fn current_cpu() -> Option<usize> {
     nix::sched::sched_getcpu().ok()

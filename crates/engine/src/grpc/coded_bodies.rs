@@ -106,7 +106,7 @@ enum Decoder {
     Brotli(br::Decoder, Bytes),
 }
 
-/// Maximum bytes of gzip input per step, which become 1 MiB at most.
+/// Maximum bytes of gzip input per step, which become at most 1 MiB.
 const GZIP_STEP: usize = 1024;
 
 /// Input of a decoder. If it is empty, more may arrive.

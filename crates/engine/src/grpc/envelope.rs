@@ -128,7 +128,7 @@ pub enum EnvelopeError {
     /// The body ended inside a message.
     #[error("the stream ended inside a message, {received} bytes after its start")]
     Truncated {
-        /// Bytes received of the message, its prefix included.
+        /// Received bytes of the message, including its prefix.
         received: usize,
     },
 }

@@ -90,7 +90,7 @@ pub(super) struct StatusFields<'a> {
 }
 
 impl<'a> StatusFields<'a> {
-    /// Takes `field` if it belongs to the status. Returns whether it does.
+    /// Takes `field` if it belongs to the status, and returns whether it did.
     pub(super) fn take(&mut self, field: &Field<'a>) -> bool {
         match field.name {
             STATUS => self.code = Some(field.value),

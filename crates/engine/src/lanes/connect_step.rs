@@ -12,7 +12,7 @@ pub enum ConnectStep {
     Resolved,
     /// A byte stream to this peer is connected.
     Connected {
-        /// The address, or the target if the application connects by itself.
+        /// The address, or the target if the application makes the connection.
         peer: String,
     },
     /// The TLS handshake is complete.

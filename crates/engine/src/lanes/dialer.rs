@@ -1,4 +1,4 @@
-//! Connections for other protocols than HTTP/2.
+//! Connections for protocols other than HTTP/2.
 
 use thalweg_balance::Address;
 use tokio::time::timeout;

@@ -14,7 +14,7 @@ pub(crate) trait ConnectionObserver: Send + Sync {
     /// Called when the connection was made.
     fn opened(&self, connection: &Arc<Connection>);
 
-    /// Called when responses arrive on another thread than before, with that thread's number.
+    /// Called when responses arrive on a different thread than before, with that thread's number.
     fn responses_moved_to(&self, thread: u32);
 
     /// Called when the connection is over.

@@ -68,7 +68,7 @@ impl PolicyTask {
         Self { config, is_running: Arc::default(), resume: Arc::default() }
     }
 
-    /// Triggers a sample for a cause that is no activity: a call waits for a stream.
+    /// Triggers a sample for a cause other than activity: a call waits for a stream.
     pub(super) fn sample_now(&self) {
         self.resume.notify_one();
     }

@@ -199,7 +199,7 @@ fn parse_addresses(text: &str) -> Result<Addresses, &'static str> {
             None => dns,
             // `dns://authority/host:port` names a DNS server; only the system's resolver is supported.
             Some(Some(("", name))) => name,
-            Some(_) => return Err("a DNS server cannot be chosen, only dns:///host:port"),
+            Some(_) => return Err("choosing a DNS server is not supported"),
         },
     };
     parse_name(name)

@@ -39,7 +39,7 @@ impl FromStr for ListenAddress {
             let bare = rest.trim_start_matches('/').split('/').next().unwrap_or_default();
             let instead =
                 bare.parse::<Self>().map_or_else(|_| FORMS.to_owned(), |address| address.to_string());
-            let reason = "a listen address has no scheme";
+            let reason = "a listen address must not have a scheme";
             return Err(InvalidAddress { instead, ..invalid(reason) });
         }
         let (host, port) = text.rsplit_once(':').ok_or_else(|| invalid("the port is missing"))?;
@@ -117,8 +117,8 @@ mod tests {
         check("::1:80", Err("brackets"));
         check("localhost:http", Err("not a number"));
         check("localhost:65536", Err("not a number"));
-        let bare =
-            "invalid address `http://127.0.0.1:50051`: a listen address has no scheme; use 127.0.0.1:50051";
+        let bare = "invalid address `http://127.0.0.1:50051`: a listen address must not have a scheme; use \
+                    127.0.0.1:50051";
         check("http://127.0.0.1:50051", Err(bare));
         check("https://[::1]:443/path", Err("use [::1]:443"));
         check("dns:///localhost:80", Err("use localhost:80"));

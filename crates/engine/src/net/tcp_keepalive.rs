@@ -4,7 +4,7 @@ use std::io;
 use std::time::Duration;
 
 /// TCP keepalive of a server's sockets: the kernel probes an idle connection, and closes it if the peer does not
-/// respond. This detects clients that vanished, also over HTTP/1.1, which has no PING.
+/// respond. This detects vanished clients, even over HTTP/1.1, which has no PING.
 ///
 /// By default it probes after 60 s, then every 15 s, and closes the connection after 4 probes without a response: some
 /// two minutes after the last byte.

@@ -451,7 +451,7 @@ mod tests {
 
         one.waste_spin();
         assert_eq!(next_skips_of_thread(), 8);
-        // A spin wasted for one connection was wasted for all, also for later ones.
+        // A spin wasted for one connection was wasted for all, including later ones.
         for _ in 0..8 {
             assert!(!other.tries_again());
         }

@@ -1,6 +1,6 @@
 //! On a multi-threaded runtime the driver yields once so that ready callers run first.
 //!
-//! Such a runtime polls a woken task right behind the one that woke it. The driver would write the first of many
+//! Such a runtime polls a woken task right after the one that woke it. The driver would write the first of many
 //! imminent requests, and then the next. With 64 callers on two threads it made 2.5 times as many system calls as with
 //! all on one. So it goes to the end of the queue once, and then writes all requests: 1.4 to 1.6 times the rate. A
 //! single-threaded runtime polls in wake-up order, and gains nothing.

@@ -68,7 +68,7 @@ impl ReadChunks {
         self.is_paused = false;
     }
 
-    /// Notes that a chunk was handled except for `left` bytes, with `later` bytes behind it. Unless it was paused, the
+    /// Notes that a chunk was handled except for `left` bytes, with `later` bytes after it. Unless it was paused, the
     /// bytes left are an incomplete frame.
     pub(crate) fn note_taken(&mut self, left: usize, later: usize) {
         self.examined = if self.is_paused { 0 } else { left };

@@ -7,9 +7,9 @@ use super::tuning::SKIPPED;
 /// Two ends that share one processor never receive anything by spinning, and soon hardly try.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct SpinBackoff {
-    /// Sleeps left without a spin.
+    /// Number of sleeps left to skip.
     pub(super) skips_left: u32,
-    /// Sleeps without a spin after the next wasted one.
+    /// Number of sleeps to skip after the next wasted spin.
     pub(super) next_skips: u32,
 }
 

@@ -1,7 +1,7 @@
 //! Runs calls with complete requests, in their batch on the connection's own task when they are quick.
 //!
 //! A handler is polled at once, and its response joins the output of its batch. Pending handlers move to tasks, as do
-//! calls whose requests take long to decode or whose methods are slow.
+//! calls whose requests are slow to decode or whose methods are slow.
 
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -37,7 +37,7 @@ pub(super) trait Codec: Send + Sync + 'static {
     /// Returns the status that ends the call if the request is invalid.
     fn start(&self, route: &Route, body: Body, buffer: &[u8]) -> Result<Self::Future, Status>;
 
-    /// Returns a future for a call whose request takes long to decode: it decodes, runs the handler and responds.
+    /// Returns a future for a call whose request is slow to decode: it decodes, runs the handler and responds.
     fn deferred(
         self: &Arc<Self>,
         connection: &Arc<Connection>,

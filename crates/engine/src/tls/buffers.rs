@@ -87,7 +87,7 @@ impl Buffer {
         }
     }
 
-    /// Returns space for at least `len_min` bytes behind the existing ones.
+    /// Returns space for at least `len_min` bytes after the existing ones.
     pub(super) fn space(&mut self, len_min: usize) -> &mut [u8] {
         if self.block.len() - self.filled.end < len_min {
             self.make_space(len_min);
@@ -114,7 +114,7 @@ impl Buffer {
         self.filled = 0..kept;
     }
 
-    /// Moves the remaining bytes to a block of their size: it may take long until the rest arrives.
+    /// Moves the remaining bytes to a block of their size: the rest may arrive much later.
     pub(super) fn shrink(&mut self) {
         if self.block.len() < BLOCK_LEN {
             return;

@@ -96,9 +96,9 @@ impl ClientTlsConfig {
         }
     }
 
-    /// Creates a configuration from one of rustls, for other settings: another provider, or a custom verifier. Its
-    /// ALPN protocols become `h2`. Of the other methods, only [`domain_name`](Self::domain_name),
-    /// [`assume_http2`](Self::assume_http2) and [`timeout`](Self::timeout) apply.
+    /// Creates a configuration from one of rustls, for other settings: another provider, or a custom verifier. Its ALPN
+    /// protocols become `h2`. The only other methods that apply are [`domain_name`](Self::domain_name),
+    /// [`assume_http2`](Self::assume_http2) and [`timeout`](Self::timeout).
     pub fn from_rustls(config: Arc<ClientConfig>) -> Self {
         let mut config = Arc::unwrap_or_clone(config);
         config.alpn_protocols = vec![ALPN_H2.to_vec()];

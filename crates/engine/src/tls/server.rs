@@ -86,8 +86,8 @@ impl ServerTlsConfig {
     }
 
     /// Creates a configuration from one of rustls, for other settings: another provider, certificates chosen by the
-    /// application, or a custom verifier. Its ALPN protocols become `h2`. Of the other methods, only
-    /// [`timeout`](Self::timeout) and [`max_handshakes`](Self::max_handshakes) apply.
+    /// application, or a custom verifier. Its ALPN protocols become `h2`. The only other methods that apply are
+    /// [`timeout`](Self::timeout) and [`max_handshakes`](Self::max_handshakes).
     pub fn from_rustls(config: Arc<ServerConfig>) -> Self {
         let mut config = Arc::unwrap_or_clone(config);
         config.alpn_protocols = vec![ALPN_H2.to_vec()];
@@ -237,7 +237,7 @@ pub(crate) struct ServerTls {
     http1: Option<Arc<WithHttp1>>,
 }
 
-/// The current configuration, and a copy with HTTP/1.1 behind HTTP/2 in ALPN.
+/// The current configuration, and a copy with HTTP/1.1 after HTTP/2 in ALPN.
 #[derive(Default)]
 struct WithHttp1(Mutex<Option<(Arc<ServerConfig>, Arc<ServerConfig>)>>);
 

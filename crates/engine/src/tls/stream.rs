@@ -47,7 +47,7 @@ const RECORD_EXTRA: usize = 30;
 const WRITE_MAX: usize = 16 * RECORD_LEN;
 /// Additional bytes of a write, if a slice ends with them: a frame of 128 KiB is sent with its header.
 const WRITE_BEYOND: usize = 1024;
-/// Minimum overhead of a record behind its header: a tag, and in TLS 1.3 a type.
+/// Minimum overhead of a record after its header: a tag, and in TLS 1.3 a type.
 const SEAL_LEN: usize = 17;
 /// Space for messages of rustls's own: a key update, two tickets.
 const RECORD_MARGIN: usize = 512;
@@ -57,8 +57,8 @@ const RECORDS_AT_ONCE: usize = 64;
 /// Bytes that a handshake reads before it yields: more than most clients send in total. Clients may send records with
 /// a byte each.
 const HANDSHAKE_READ_LEN: usize = 8 * 1024;
-/// Maximum bytes in the buffer without a complete record or handshake message. Such a message has 64 KiB at most,
-/// split into records with some overhead each.
+/// Maximum bytes in the buffer without a complete record or handshake message. Such a message has at most 64 KiB, split
+/// into records with some overhead each.
 const UNFINISHED_MAX: usize = BLOCK_LEN;
 
 impl<IO, S> TlsStream<IO, S>
@@ -144,8 +144,8 @@ where
             return Err(failed_before());
         }
         let Self { session, incoming, decrypted, outgoing, is_stopped, has_failed, .. } = self;
-        // Decrypting stops only behind complete messages. So no handshake message is incomplete, and rustls need not
-        // see the waiting records.
+        // Decrypting stops only after complete messages. So no handshake message is incomplete, and rustls need not see
+        // the waiting records.
         let records = if *is_stopped { &mut [][..] } else { incoming.bytes_mut() };
         let status = session.process(records);
         let mut discard = status.discard;
@@ -238,7 +238,7 @@ where
         Ok(())
     }
 
-    /// Reads once from `io`, at most `len_max` bytes, behind the incomplete record. Returns the number of bytes; 0 at
+    /// Reads once from `io`, at most `len_max` bytes, after the incomplete record. Returns the number of bytes; 0 at
     /// the end of the stream.
     fn poll_fill(&mut self, cx: &mut Context<'_>, len_max: usize) -> Poll<io::Result<usize>> {
         let unfinished = self.incoming.len();

@@ -164,7 +164,7 @@ async fn grpc_timeout_is_the_remaining_time() {
         assert!(headers.text().contains(expected), "{expected} is not in\n{}", headers.text());
         call.abort();
     }
-    // Also if given in the call's own metadata.
+    // Even if given in the call's own metadata.
     let metadata = fields(&[("grpc-timeout", "2S")]);
     let started = Instant::now();
     let outcome = unary(&channel, &metadata, raw("x"), &CallOptions::default()).await;

@@ -111,7 +111,7 @@ async fn client_cancels_request_after_early_response() {
     assert_eq!(soon(peer.next_of(Kind::RstStream)).await.code(), ErrorCode::Cancel);
 }
 
-/// NO_ERROR after a complete response is no failure, for unary calls and streams.
+/// NO_ERROR after a complete response is not a failure, for unary calls and streams.
 #[tokio::test(start_paused = true)]
 async fn no_error_reset_after_response_is_success() {
     let (channel, mut peer, _accepted) = connected(&[Setting::InitialWindowSize(10)]).await;

@@ -146,7 +146,7 @@ fn copied_names_are_charged() {
     check_closed(|f| f, next, 1);
 }
 
-/// The driver is notified of decoded headers, also of refused ones, but not of cached ones.
+/// The driver is notified of decoded headers, including refused ones, but not of cached ones.
 #[test]
 fn decode_budget_spent_is_raised_per_64_kib() {
     let check = |fields: usize, streams_max: u32, distinct: bool, expected: usize| {

@@ -149,7 +149,7 @@ fn non_captures_and_truncated_captures_are_distinguished() {
     let file = three_calls().pcap();
     assert!(is_capture(&file) && !is_capture(b"\x08\x01\x10\x02") && !is_capture(b"\xd4"));
     let read_bytes = |bytes: &[u8]| read(bytes, &Limits::default(), |_| true);
-    assert!(matches!(read_bytes(b"neither of both, but long enough"), Err(CaptureError::Format)));
+    assert!(matches!(read_bytes(b"neither of these, but long enough"), Err(CaptureError::Format)));
     assert!(matches!(read_bytes(b""), Err(CaptureError::Format)));
     let (calls, summary) = read_all(&file[..file.len() - 100]);
     assert_eq!(summary.problem.as_deref(), Some("truncated in the middle of a packet"));

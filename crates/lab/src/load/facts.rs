@@ -26,7 +26,7 @@ pub(crate) fn lede(results: &LabResults) -> String {
 pub(crate) fn pinned(client: Option<&CpuList>, server: Option<&CpuList>) -> String {
     match (client, server) {
         (Some(client), Some(server)) => {
-            format!("Clients are kept on the processors {client}, servers on {server}.")
+            format!("Clients are pinned to processors {client}, servers to {server}.")
         }
         _ => "Client and server share the processors.".to_owned(),
     }

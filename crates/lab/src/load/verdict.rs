@@ -76,8 +76,8 @@ impl JudgedRatio {
         matches!(self.verdict, Verdict::Faster | Verdict::Slower)
     }
 
-    /// Returns the ratio as text, with the verdict if it shows no difference: `1.45 × (1.28–1.66)`,
-    /// `1.27 × (0.98–1.57: no difference is shown)`.
+    /// Returns the ratio as text, with the verdict if it shows no difference: `1.45 × (1.28–1.66)`, `1.27 × (0.98–1.57:
+    /// no difference is shown)`.
     pub(crate) fn factor(self) -> Option<String> {
         let ratio = self.ratio?;
         let amounts_to = match self.verdict {

@@ -12,7 +12,7 @@ use crate::json::{
 
 /// The publication's JVM server, and its maintained counterpart.
 const ON_JVM: [&str; 2] = ["lognet", "spring"];
-/// Error text for a measured way without usable figures.
+/// Error text for a measured endpoint without usable figures.
 const UNUSABLE: &str = "none of its windows is valid; the study’s page has why";
 
 /// All servers of a study, with their JVM log.

@@ -18,8 +18,7 @@ use crate::report::origin::Origin;
 pub(super) fn lede(results: &PublishedResults) -> String {
     let quick = if results.settings.quick { " A quick look: fewer sizes, fewer rounds." } else { "" };
     format!(
-        "Measurements of gRPC that others published, made again on {}: what was claimed, what is measured here, and \
-         why.{quick}",
+        "Published measurements of gRPC, repeated on {}: what was claimed, what is measured here, and why.{quick}",
         results.origin().machine_text()
     )
 }
@@ -88,7 +87,7 @@ fn statement(claim: &JudgedClaim) -> Statement {
 fn study(run: &RunResult) -> (String, String) {
     let RunResult { name, about, arguments, has_page, .. } = run;
     let about = if *has_page { format!("[{about}]({name}/report.html)") } else { about.clone() };
-    let failed = run.failed.iter().map(|reason| format!(", not as it should: {reason}"));
+    let failed = run.failed.iter().map(|reason| format!(", with a problem: {reason}"));
     let took = span(Duration::from_nanos(run.took_ns));
     (about, format!("In {took}{}. `thalweg {}`", failed.collect::<String>(), arguments.join(" ")))
 }
@@ -111,19 +110,19 @@ fn what_to_change(results: &PublishedResults) -> Section {
 
 pub(super) fn method(results: &PublishedResults) -> Vec<String> {
     let mut method = vec![
-        "Each claim is judged by a rule that was written before it was measured: whether \
-         the effect is there, and whether it is as large as was published, within a factor of 1.5, as machines differ."
+        "Each claim is judged by a rule that was written before measuring: whether the effect exists, and whether it \
+         is as large as published, within a factor of 1.5 because machines differ."
             .to_owned(),
-        "The studies are those of this laboratory with the systems and the sizes of the original; each has a page of \
-         its own with its windows, intervals and noise floor, and a command that repeats it."
+        "The studies are this laboratory’s, with the systems and sizes of the original; each has its own page with \
+         windows, intervals and noise floor, and a command that repeats it."
             .to_owned(),
-        "The published figures are quoted; nothing of them was measured again by their authors."
+        "The published figures are quoted unchanged; their authors did not repeat them."
             .to_owned(),
     ];
     if let Some(cores) = results.settings.cores {
         let kept = counted(cores as u64, "processor");
         let shared = if cores == 1 { ": client and server share it, and nothing is pinned" } else { "" };
-        method.push(format!("All runs were kept on {kept}{shared}."));
+        method.push(format!("All runs were pinned to {kept}{shared}."));
     }
     method
 }

@@ -42,7 +42,7 @@ impl fmt::Display for Publication {
 
 /// Error for an unknown publication name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown measurement `{0}`; use one of qt, json, codec and channels")]
+#[error("unknown measurement `{0}`; use qt, json, codec or channels")]
 pub struct UnknownPublication(String);
 
 impl FromStr for Publication {

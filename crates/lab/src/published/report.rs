@@ -31,7 +31,7 @@ impl PublishedResults {
         let report = StudyReport {
             origin: self.origin(),
             title: "Published measurements",
-            name: "Published measurements, tried again",
+            name: "Published measurements, repeated",
             answer: self.claims().next().map(|_| terminal::summary(self)),
             unanswered: None,
             lede: page::lede(self),

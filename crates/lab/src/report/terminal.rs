@@ -4,7 +4,7 @@ use thalweg_measure::text::wrapped;
 
 use crate::findings::{Doubt, Finding};
 
-/// Number of doubts shown; the page has the rest.
+/// Number of doubts shown; the page lists the rest.
 const DOUBTS_MAX: usize = 8;
 
 /// Returns a line for each finding.

@@ -56,7 +56,7 @@ fn findings_follow_figures() {
             "(0.80 times)",
         ],
     );
-    check("Bytes", &["1.0 (strings) to 3.0 times (small)", "do not get fewer by compression"]);
+    check("Bytes", &["1.0 (strings) to 3.0 times (small)", "Compression does not shrink"]);
     check(
         "Share of a whole call",
         &["0.79 % (small)", "with prost", "with serde_json", "With 64 calls in flight"],
@@ -71,7 +71,7 @@ fn findings_follow_figures() {
         ],
     );
     check("On the JVM", &["jackson takes 3.0", "is reached by none"]);
-    check("Noise", &["6 lines", "4.0 % at most"]);
+    check("Noise", &["6 lines", "at most 4.0 %"]);
     let results = sample::quick();
     let answer = analyse(&results).answer.unwrap();
     assert_eq!(
@@ -101,7 +101,7 @@ fn fast_dynamic_codec_does_not_hide_loss_of_generated_code() {
         text.starts_with("The fastest JSON codec was slower than the fastest of Protobuf everywhere."),
         "{text}"
     );
-    let of_known = "Of codecs that know the type when they are compiled, JSON’s was not slower beyond the noise at \
+    let of_known = "Among codecs that know the type at compile time, JSON was not slower beyond the noise at \
                     strings";
     assert!(text.contains(of_known), "{text}");
 }
@@ -119,7 +119,7 @@ fn fast_borrowing_codec_does_not_hide_loss_of_owning_ones() {
     let text = finding(&results, "Where it does not").unwrap();
     assert!(text.contains("JSON took less time at strings decode: "), "{text}");
     assert!(
-        text.contains("owned is compared with what is owned") && !text.contains("with dynamic"),
+        text.contains("Owned results are compared with owned ones") && !text.contains("with dynamic"),
         "{text}"
     );
     // It is compared with another codec that borrows.

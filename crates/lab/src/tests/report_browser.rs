@@ -302,11 +302,11 @@ fn check_json(name: &str, width: u32) {
     assert_eq!(of_page("data-sticks-out"), "0", "something is wider than {width} px");
     assert_eq!(of_page("data-loaded"), "0", "the page loaded something");
     assert_eq!(attribute(&dom, "<html", "data-hostile"), None);
-    // Stages of 21 ways with three messages, rates with two of them.
+    // Stages of 21 endpoints with three messages, rates with two of them.
     assert_eq!(dom.matches("<div class=\"row\"").count(), 21 * (3 + 2));
-    // Median, p99 and the longest calls of each way.
+    // Median, p99 and the longest calls of each endpoint.
     assert_eq!(lines(&dom, "spikes "), 21 * 3);
-    // Times of four ways with 1 and 5,000 strings; rates with 5,000 only.
+    // Times of four endpoints with 1 and 5,000 strings; rates with 5,000 only.
     assert_eq!(lines(&dom, "sizes-"), 4);
     for words in [
         "Where the difference comes from",
@@ -327,11 +327,11 @@ fn check_channels(name: &str, width: u32) {
     assert_eq!(of_page("data-sticks-out"), "0", "something is wider than {width} px");
     assert_eq!(of_page("data-loaded"), "0", "the page loaded something");
     assert_eq!(attribute(&dom, "<html", "data-hostile"), None);
-    // Rates and latencies of nine ways over two delays; ideal scaling is known only without delay.
+    // Rates and latencies of nine strategies over two delays; ideal scaling is known only without delay.
     assert_eq!([lines(&dom, "rate-"), lines(&dom, "latency-")], [2 * 9 + 1, 2 * 9]);
     assert!(lines(&dom, "lanes ") > 0);
     for words in [
-        "loads, several connections gain at",
+        "loads, several connections help at",
         "Best: 6 connections with 16, 64 and 256 in flight.",
         "share one connection: the kernel counts 1",
         "The single connection limits the client.",

@@ -20,8 +20,8 @@ struct Change {
 #[test]
 fn load_changes_are_followed_quickly() {
     let mut table = String::from(
-        "What follows a change, in the model: lanes at times after it, rate from 2 s to 3 s after it as a share of \
-         the best\nfixed number of lanes, and that number.\n\n\
+        "Reaction to a change in the model: lanes at times after it, rate from 2 s to 3 s after it as a share of the \
+         best\nfixed number of lanes, and that number.\n\n\
          change                                       before   0.5 s  1 s  2 s  3 s    share  best\n",
     );
     let mut followed = Vec::new();

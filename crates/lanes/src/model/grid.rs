@@ -117,9 +117,9 @@ fn rows() -> Vec<GridRow> {
 
 fn table(rows: &[GridRow], points: &[Point]) -> String {
     let mut table = String::from(
-        "The adaptive channel beside fixed numbers of lanes, in the model. A cell: the fewest lanes within 2 % \
-         of the highest\nrate of 1 to 16 fixed lanes; those of the adaptive channel, settled; its rate as a \
-         share of that highest one.\n\
+        "The adaptive channel and fixed numbers of lanes, in the model. A cell: the fewest lanes within 2 % of the \
+         highest\nrate of 1 to 16 fixed lanes; those of the adaptive channel once settled; its rate as a share of that \
+         highest one.\n\
          Cores are the client's and the server's.\n\n\
          costs     cores  round trip",
     );

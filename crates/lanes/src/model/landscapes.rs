@@ -122,7 +122,7 @@ impl Landscape {
 #[test]
 fn best_number_beyond_a_dip_is_found() {
     let mut table = String::from(
-        "Rates that are given for each number of lanes, and what 20 channels make of them: how many have the best \
+        "Given rates for each number of lanes, and the results of 20 channels: how many have the best \
          number\nafter 5 s, their mean rate from then to 3 min as a share of the best, and how often lanes were \
          opened or closed\nin the worst minute of the worst channel, after 10 s. By the noise in a tick.\n\n\
          landscape                 in flight  cap    without noise         5 %                   20 %\n",

@@ -22,7 +22,7 @@ fn world(call_ns: u64, cores: usize, in_flight: usize) -> World {
         client_cores: cores,
         server_cores: cores,
         round_trip: Duration::from_micros(50),
-        // A caller's work without the lock is constant.
+        // A caller's work outside the lock is constant.
         costs: Costs { lock, caller_ns: 300 + 2 * call_ns, ..OURS },
         load: Load::Closed { in_flight },
     }
@@ -37,8 +37,8 @@ fn contended_locks_are_spread_over_lanes() {
     let points = on_all_cores(&worlds, Point::of);
 
     let mut table = String::from(
-        "As grid.txt, where callers and drivers contend for their lane's lock: 50 µs away, as many cores on the \
-         server.\nA last figure in each cell: the best rate as a multiple of that of one lane.\n\n\
+        "Like grid.txt, but callers and drivers contend for their lane's lock; 50 µs, with as many cores on the \
+         server.\nThe last figure in each cell is the best rate as a multiple of that of one lane.\n\n\
          lock held  cores",
     );
     gains::write_column_headers(&mut table, &IN_FLIGHT);

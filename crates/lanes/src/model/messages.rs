@@ -12,7 +12,7 @@ const IN_FLIGHT: [usize; 4] = [4, 16, 64, 256];
 /// Number of columns for long messages: 256 of them are like 64.
 const FEW: usize = 3;
 const MESSAGE_KIB: [u64; 3] = [1, 64, 1_024];
-/// Windows of many peers, and of ours.
+/// The window of many peers, and our own.
 const WINDOW_KIB: [u64; 2] = [64, 4_096];
 const ROUND_TRIP_US: [u64; 4] = [50, 500, 5_000, 50_000];
 const PATH: &str = "src/model/messages.txt";
@@ -45,8 +45,8 @@ fn full_windows_get_more_lanes() {
     let points = on_all_cores(&worlds, Point::of);
 
     let mut table = String::from(
-        "As grid.txt, with requests that are long, a window of the server's connection and a link of 10 Gbit/s; 4 \
-         cores a side.\nA last figure in each cell: the best rate as a multiple of that of one lane.\n\n\
+        "Like grid.txt, but with long requests, a connection window at the server and a 10 Gbit/s link; 4 cores per \
+         side.\nThe last figure in each cell is the best rate as a multiple of that of one lane.\n\n\
          message    window  round trip",
     );
     gains::write_column_headers(&mut table, &IN_FLIGHT);
@@ -62,7 +62,7 @@ fn full_windows_get_more_lanes() {
 
     for (world, point) in worlds.iter().zip(&points) {
         let latency_s = world.load.calls() as f64 / point.best.one_lane_calls_per_s;
-        // Calls that take longer than the policy observes a number of lanes.
+        // Calls that take longer than the time for which the policy observes a number of lanes.
         let is_too_slow = latency_s > 10.0;
         // With as many lanes as calls, two calls on one lane leave another idle.
         assert!(point.share >= 0.89 || is_too_slow, "{:.3} of the best rate: {world:?}", point.share);

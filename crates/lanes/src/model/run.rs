@@ -136,7 +136,7 @@ impl Adaptive {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Best {
     /// The fewest lanes within [`BEST_TOLERANCE`] of the highest rate. In an open loop, where the rate soon no longer
-    /// depends on lanes, also within [`LATENCY_TOLERANCE`] of the shortest latency.
+    /// depends on lanes, it must also be within [`LATENCY_TOLERANCE`] of the shortest latency.
     pub(super) lanes: usize,
     pub(super) calls_per_s: f64,
     pub(super) one_lane_calls_per_s: f64,

@@ -42,10 +42,10 @@ fn lanes_are_stable_in_steady_load() {
     for noise in [0.0, 0.3] {
         check("many cores", world(16, 50, GRPC_CPP, 64), noise, true, 16);
         check("four cores", world(4, 50, OURS, 64), noise, true, 9);
-        check("one core that is full", world(1, 50, GRPC_CPP, 64), noise, true, 2);
+        check("one saturated core", world(1, 50, GRPC_CPP, 64), noise, true, 2);
         check("a far server", world(4, 5_000, OURS, 64), noise, true, 1);
         check("few calls, far", world(4, 200, OURS, 4), noise, true, 1);
-        check("round trip not known", world(4, 5_000, OURS, 64), noise, false, 2);
+        check("unknown round trip", world(4, 5_000, OURS, 64), noise, false, 2);
         let load = Load::Open { calls_per_s: 50_000 };
         check("calls at a fixed rate", World { load, ..world(4, 50, GRPC_CPP, 0) }, noise, true, 6);
     }

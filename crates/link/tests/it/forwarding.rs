@@ -25,7 +25,9 @@ fn check_both_ways(connect_pair: LinkedPair, len: usize) {
             }
             from.finish();
         });
-        let reads = thread::spawn(move || assert!(to.read_rest() == expected, "other bytes came than went"));
+        let reads = thread::spawn(move || {
+            assert!(to.read_rest() == expected, "the received bytes differ from those sent")
+        });
         [writes, reads]
     };
     let up = one_way(client.try_clone(), server.try_clone(), 1);

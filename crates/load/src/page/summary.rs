@@ -26,7 +26,7 @@ pub(super) fn headline(run: &LoadRun) -> String {
         }
         None => format!("{} calls/s with {} in flight", integer(run.rate_per_s), run.in_flight),
     };
-    // The duration of a stream is configured, and so not a measurement.
+    // The duration of a stream is configured, not measured.
     let (rate, latency) = match run.messages_per_s() {
         Some(messages) => {
             (format!("{} messages/s with {} in flight", integer(messages), run.in_flight), run.reply.as_ref())

@@ -22,7 +22,7 @@ pub trait Watch: Send + 'static {
     fn announced(&mut self, announcement: Announcement);
 }
 
-/// A client that has exited by itself.
+/// A client that has exited on its own.
 #[derive(Debug)]
 pub struct Conducted<W> {
     /// Output besides its announcements.

@@ -67,7 +67,7 @@ impl Connecting<'_> {
         let (mut shared, mut builders) = (Vec::new(), Vec::new());
         for target in self.targets {
             let builder = self.builder(target);
-            // Also with a channel per call, so that a missing server is reported before calls fail.
+            // Even with a channel per call, so that a missing server is reported before calls fail.
             shared.push(connect_all(&builder, target, self.lanes, self.connections, self.timeout).await?);
             builders.push(builder.lanes(Lanes::fixed(1)));
         }

@@ -35,7 +35,7 @@ pub enum SetError {
         /// The key that was given.
         field: String,
     },
-    /// The value has another type than the field.
+    /// The type of the value differs from that of the field.
     #[error("{field} holds {expected}, not {given}")]
     Type {
         /// The full name of the field.

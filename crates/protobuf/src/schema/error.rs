@@ -38,7 +38,7 @@ pub enum Problem {
     /// The bytes are not valid Protobuf. Offsets count from the start of the file's descriptor.
     #[error("failed to decode the descriptor: {0}")]
     Wire(#[from] WireError),
-    /// A field of the descriptor has another wire type than `descriptor.proto` says.
+    /// A field of the descriptor has a wire type other than the one in `descriptor.proto`.
     #[error("the descriptor has a field of the wrong wire type")]
     WireType,
     /// A string is not UTF-8.

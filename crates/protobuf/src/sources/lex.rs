@@ -150,7 +150,7 @@ impl<'s> Lexer<'s> {
                     self.next();
                     let ended = self.current.kind == TokenKind::End;
                     if ended || matches!(self.text(self.current), b"}" | b"]" | b")") {
-                        // No declaration follows that the comment could lead.
+                        // There is no following declaration for the comment to lead.
                         collector.flush();
                     }
                     if !ended && (last_line == Some(self.line) || trailing_end == Some(self.line)) {

@@ -76,8 +76,7 @@ fn escape(byte: u8, json: &mut Vec<u8>) {
     json.extend_from_slice(&[b'\\', letter]);
 }
 
-/// Returns the number of bytes before the first that must be escaped; with `ASCII`, also before the first non-ASCII
-/// byte.
+/// Returns the number of bytes before the first that must be escaped or, with `ASCII`, is not ASCII.
 #[inline]
 pub(crate) fn plain_len<const ASCII: bool>(chunk: &[u8; 16]) -> usize {
     let chunk = u128::from_le_bytes(*chunk);

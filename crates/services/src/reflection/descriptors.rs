@@ -44,7 +44,7 @@ struct EncodedSet {
 pub(super) struct SentFiles(Vec<bool>);
 
 impl Descriptors {
-    /// Reads the sets. Of files or symbols with the same name, the first is used.
+    /// Reads the sets. If several files or symbols have the same name, the first is used.
     pub(super) fn new(sets: impl IntoIterator<Item = Bytes>) -> Result<Self, DescriptorError> {
         let mut descriptors = Self::default();
         let mut files = Vec::new();

@@ -38,7 +38,7 @@ impl ReflectionBuilder {
     /// Adds an encoded `google.protobuf.FileDescriptorSet` with imports, as written by
     /// `thalweg_build::Builder::file_descriptor_set_path` or `protoc --include_imports -o`. Static data is not copied.
     ///
-    /// Sets may overlap. Of files with the same name, the first is used.
+    /// Sets may overlap. If several files have the same name, the first is used.
     pub fn descriptors(mut self, set: impl Into<Bytes>) -> Self {
         self.sets.push(set.into());
         self

@@ -93,7 +93,7 @@ pub(super) enum Ending {
     Ok,
     Fail(Code),
     Panic,
-    /// Never: the call ends by its caller, a deadline, or the end of the server.
+    /// Never: the call is ended by its caller, a deadline, or the end of the server.
     Never,
 }
 
@@ -132,7 +132,7 @@ impl CallPlan {
         let kind = random.pick(&[Kind::Unary, Kind::ClientStreaming, Kind::ServerStreaming, Kind::Bidi]);
         let messages = |random: &mut Random, streams: bool| -> Vec<usize> {
             let count = if streams { random.size(20) } else { 1 };
-            // Many messages are smaller ones.
+            // The more messages, the smaller they are.
             let max = world.message_max / (count / 4).max(1);
             (0..count).map(|_| if random.one_in(4) { max } else { random.size(max) }).collect()
         };

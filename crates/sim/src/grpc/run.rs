@@ -60,7 +60,7 @@ pub(super) async fn run(world: &Arc<World>) {
     }
     drop(channel);
     sleep(CLOSED_AFTER).await;
-    assert_eq!(Arc::strong_count(&world.ends), 1, "connections live on without their channel");
+    assert_eq!(Arc::strong_count(&world.ends), 1, "connections outlive their channel");
     world.assert_no_handlers();
     stop.send_replace(true);
     serving.await.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()));

@@ -100,7 +100,7 @@ impl HandlerRun {
         self.received += 1;
     }
 
-    /// Reads the planned number of requests; if that is all of them, also their end.
+    /// Reads the planned number of requests; if that is all of them, also reads their end.
     async fn receive_all(&mut self, requests: &mut Streaming<Raw>) -> Result<(), Status> {
         while self.received < self.plan.reads {
             self.receive_next(requests).await?;

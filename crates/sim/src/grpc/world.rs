@@ -115,6 +115,6 @@ impl World {
     }
 
     pub(super) fn assert_no_handlers(&self) {
-        assert_eq!(lock(&self.handlers).running, 0, "handlers live on after their server");
+        assert_eq!(lock(&self.handlers).running, 0, "handlers outlive their server");
     }
 }

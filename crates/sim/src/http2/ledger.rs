@@ -86,7 +86,7 @@ impl Ledger {
     /// Records that the client opened a stream.
     pub(super) fn open(&mut self, stream: u32, opened_before_settings: bool) {
         let Entry::Vacant(vacant) = self.streams.entry(stream) else {
-            panic!("stream {stream} is opened twice")
+            panic!("stream {stream} was opened twice")
         };
         vacant.insert(Record { opened_before_settings, ..Record::default() });
     }
@@ -109,7 +109,7 @@ impl Ledger {
     /// Records accepted bytes.
     pub(super) fn send(&mut self, sender: Side, stream: u32, len: usize, end: bool) {
         let direction = &mut self.record(stream).directions[sender];
-        assert!(!direction.ended, "the connection accepts bytes behind END_STREAM");
+        assert!(!direction.ended, "the connection accepts bytes after END_STREAM");
         direction.sent_bytes += len;
         direction.ended |= end;
     }

@@ -109,7 +109,7 @@ impl Pair {
     ///
     /// # Panics
     ///
-    /// If the pair does not come to rest, or violates the protocol on the wire.
+    /// If the pair does not settle, or violates the protocol on the wire.
     pub fn drive(&mut self) {
         for _ in 0..STEPS_MAX {
             if self.move_bytes() {
@@ -119,7 +119,7 @@ impl Pair {
             self.now = self.now.max(next);
             self.handle_timeouts();
         }
-        panic!("the pair does not come to rest");
+        panic!("the pair does not settle");
     }
 
     /// Elapsed virtual time of the test.

@@ -94,7 +94,7 @@ impl World {
                 return;
             }
         }
-        panic!("the world does not come to rest");
+        panic!("the world does not settle");
     }
 
     /// All events that are possible now.

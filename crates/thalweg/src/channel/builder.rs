@@ -240,8 +240,8 @@ impl ChannelBuilder {
     /// Sends calls over HTTP/1.1 instead of HTTP/2, each on a connection of its own while it runs; off by default. gRPC
     /// needs HTTP/2: with it, [`connect_lazy`](Self::connect_lazy) fails with [`ConnectError::Protocol`].
     ///
-    /// Bidirectional calls need HTTP/2 and end with UNIMPLEMENTED at once, as in connect-go's client. Of the connection
-    /// settings, only the connect timeout, the TCP options, the connector and TLS apply.
+    /// Bidirectional calls need HTTP/2 and end with UNIMPLEMENTED at once, as in connect-go's client. The only
+    /// connection settings that apply are the connect timeout, the TCP options, the connector and TLS.
     /// [`http1_options`](Self::http1_options) sets the number of connections.
     #[cfg(feature = "web")]
     pub fn http1(mut self, is_http1: bool) -> Self {

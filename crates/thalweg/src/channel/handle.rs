@@ -96,7 +96,7 @@ impl Channel {
     /// The call's status if it is not OK: from the server, or for example UNAVAILABLE without a connection.
     ///
     /// # Cancel safety
-    /// Dropping the future cancels the call, also at the server.
+    /// Dropping the future cancels the call, including on the server.
     pub async fn unary<Req: Message, Res: Message>(
         &self,
         method: &Method,
@@ -153,7 +153,7 @@ impl Channel {
     /// Same as [`unary`](Self::unary). Later errors come from the returned [`Streaming`].
     ///
     /// # Cancel safety
-    /// Dropping the future, or the returned [`Streaming`] before its end, cancels the call, also at the server.
+    /// Dropping the future, or the returned [`Streaming`] before its end, cancels the call, including on the server.
     pub async fn server_streaming<Req: Message, Res: Message>(
         &self,
         method: &Method,

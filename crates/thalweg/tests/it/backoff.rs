@@ -250,7 +250,7 @@ async fn reset_connect_backoff_ends_pause() {
     check(3).await;
 }
 
-/// Also for a failed lane next to a working one.
+/// The same for a failed lane next to a working one.
 #[tokio::test(start_paused = true)]
 async fn reset_connect_backoff_ends_pause_of_each_lane() {
     let (attempts, is_open) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));

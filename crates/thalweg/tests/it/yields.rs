@@ -198,7 +198,7 @@ async fn last_available_message_is_sent_at_once() {
     let (channel, mut server, _accepted) = connected(&[]).await;
     let (sender, receiver) = mpsc::unbounded_channel();
     let _call = tokio::spawn(async move { chat(&channel, Receiver(receiver)).await });
-    // Also after a run that marked the source as yielding, and with more messages than a task's budget.
+    // The same after a run that marked the source as yielding, and with more messages than a task's budget.
     for count in [1, 1, 2, 300, 1, 1, 3, 1] {
         for _ in 0..count {
             sender.send(raw("x")).expect("it is read");

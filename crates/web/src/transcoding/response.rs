@@ -15,7 +15,7 @@ pub const JSON: &str = "application/json";
 pub(crate) const UNKNOWN: &str = "application/octet-stream";
 
 /// Returns the body and the content type of a response: JSON by `options`, or the contents of a `google.api.HttpBody`
-/// without a copy. The handler sets the content type of the latter, which may be an invalid header value.
+/// without a copy. The handler sets the content type of an `HttpBody`, which may be an invalid header value.
 ///
 /// # Errors
 ///

@@ -70,7 +70,7 @@ impl Browser {
         let profile =
             PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("page-{name}-{}", std::process::id()));
         fs::create_dir_all(&profile).unwrap();
-        // It ends by itself when the page has loaded, which an image delays until the script is done.
+        // It ends on its own when the page has loaded, which an image delays until the script is done.
         let process = Command::new(chromium())
             .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"])
             .args(["--disable-background-networking", "--disable-component-update", "--disable-sync"])

@@ -45,7 +45,7 @@ async fn check(name: &str, width: u32, is_dark: bool) {
     );
     assert!(fact("GetBook trailers").contains("x-cost12"), "{}", fact("GetBook trailers"));
     assert_eq!((fact("elements from texts"), fact("no JSON")), ("0", "true"));
-    assert_eq!(fact("no metadata"), "Metadata is “name: value”, and this is not: no colon");
+    assert_eq!(fact("no metadata"), "Invalid metadata: no colon; use “name: value”.");
 
     assert_eq!((fact("UpdateBook ended"), fact("UpdateBook messages")), ("NOT_FOUND", ""));
     assert!(fact("UpdateBook error").starts_with("no book is called so"), "{}", fact("UpdateBook error"));

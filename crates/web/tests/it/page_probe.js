@@ -1,4 +1,4 @@
-// Goes through the page as a person does, and tells the test what it sees.
+// Operates the page like a user, and reports what it sees to the test.
 (async () => {
   // The page finishes loading once the test has received all reports; until then the browser stays.
   new Image().src = "/hold";
@@ -60,7 +60,7 @@
   await report("front sticks out", sticksOut());
   await report("front", $$(".methods a .name").map((name) => name.textContent).join(" "));
 
-  // The list at the side, by keys.
+  // The list at the side, by keyboard.
   dispatchEvent(new KeyboardEvent("keydown", { key: "/" }));
   await report("focus", document.activeElement.id);
   type($("#filter"), "lib watch");
@@ -78,7 +78,7 @@
   await commands("GetBook");
   await report("elements from texts", $$("main img, main b b, main script").length);
   type($(".messages textarea"), '{ "name": ');
-  await report("no JSON", $(".fault").textContent.startsWith("No JSON"));
+  await report("no JSON", $(".fault").textContent.startsWith("Invalid JSON"));
   type($("textarea.low"), "no colon");
   $(".primary").click();
   await report("no metadata", $(".problem").textContent);

@@ -80,7 +80,7 @@ fn best<'t>(templates: &'t [Template], path: &str) -> Option<&'t Template> {
     None
 }
 
-/// Returns the rank of a match, less is better: up to `**`, 0 per literal and 1 per `*`; for `**`, 2 and a number that
+/// Returns the rank of a match, lower is better: up to `**`, 0 per literal and 1 per `*`; for `**`, 2 and a number that
 /// decreases with the literals after it.
 fn rank(segments: &[Segment], path: &[String]) -> Option<Vec<usize>> {
     let one = |segment: &Segment, text: &String| match segment {

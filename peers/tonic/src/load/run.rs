@@ -135,7 +135,7 @@ impl Run {
         }
     }
 
-    /// Counts a timed-out call, also after the measured time, but not in the warm-up.
+    /// Counts a timed-out call, even after the measured time, but not in the warm-up.
     pub fn record_timeout(&self, worker: usize, status: &Status) {
         if self.now_ns() >= self.from_ns {
             self.count_failure(worker, status);

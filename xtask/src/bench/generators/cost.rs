@@ -27,10 +27,10 @@ pub(super) fn run(generators: &Generators) -> Result<Vec<Table>> {
     })?;
     let title = format!(
         "Empty unary calls, {IN_FLIGHT} in flight on one connection over TCP loopback, by the server's reflection; \
-         `thalweg serve` on core 1, the generator on core 0; {}; median of {ROUNDS} rounds, there and back, and range. \
-         Processor time is that of the generator's whole process, its start included; times of calls are what it \
-         prints, and h2load prints no percentiles. ghz has `--disable-template-functions --disable-template-data`, but \
-         in the last row:",
+         `thalweg serve` on core 1, the generator on core 0; {}; median of {ROUNDS} rounds, in alternating order, and \
+         range. Processor time is that of the generator's whole process, including its start; times of calls are what \
+         it prints, and h2load prints no percentiles. ghz has `--disable-template-functions --disable-template-data`, \
+         but in the last row:",
         generators.versions
     );
     let columns = [
@@ -45,7 +45,7 @@ pub(super) fn run(generators: &Generators) -> Result<Vec<Table>> {
     ];
     let rows = (0..COMPARED.len()).map(|index| row(index, &rounds)).collect();
     let of_rounds = Table::new(
-        "Each round of these: calls a second, microseconds of a call in user space and in the kernel:",
+        "Single rounds: calls per second, and microseconds per call in user space and in the kernel:",
         ["round", "`thalweg load`", "h2load", "ghz", "ghz with templates"],
         rounds.iter().enumerate().map(|(number, round)| row_of_round(number + 1, round)).collect(),
     );

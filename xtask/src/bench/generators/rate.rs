@@ -76,8 +76,8 @@ fn seconds(runs: &[Vec<Interval>]) -> Result<Table> {
         ]
     };
     let title = format!(
-        "The ramp by its seconds, as `thalweg load` tells them: calls that the schedule had in each and calls that \
-         began in it, median of {ROUNDS} runs; of a share the median, and the range:"
+        "The ramp by seconds, as reported by `thalweg load`: scheduled and started calls, median of {ROUNDS} runs; \
+         their ratio, median and range:"
     );
     let columns = ["second", "scheduled", "began", "share"];
     Ok(Table::new(title, columns, (0..SECONDS).map(row).collect()))

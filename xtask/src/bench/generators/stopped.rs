@@ -32,13 +32,13 @@ pub(super) fn run(generators: &Generators, server: &Server) -> Result<Vec<Table>
         })
     })?;
     let title = format!(
-        "1,000 calls a second for 4 s, the server stopped (SIGSTOP) for {} s of them; median of {ROUNDS} rounds, in \
-         turns:",
+        "1,000 calls per second for 4 s, of which the server was stopped (SIGSTOP) for {} s; median of {ROUNDS} \
+         alternating rounds:",
         STOPPED.as_secs()
     );
     let rows = (0..COMPARED.len()).map(|index| row(index, &rounds)).collect();
     let of_rounds = Table::new(
-        "Each round of the server that stops: mean, p50, p90, p99 in ms:",
+        "Single rounds with the stopped server: mean, p50, p90, p99 in ms:",
         ["round", COMPARED[0].2, COMPARED[1].2],
         rounds.iter().enumerate().map(|(number, round)| of_round(number + 1, round)).collect(),
     );

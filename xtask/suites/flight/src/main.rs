@@ -45,7 +45,7 @@ fn main() -> ExitCode {
             println!("{rate:.1} {shared_buffers}");
             Ok(())
         }),
-        _ => Err(format!("`{}` is no command", args.join(" ")).into()),
+        _ => Err(format!("unknown command `{}`", args.join(" ")).into()),
     });
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

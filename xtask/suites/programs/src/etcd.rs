@@ -114,7 +114,7 @@ async fn election(client: &mut Client) -> Outcome {
     let lease = client.lease_grant(60, None).await?.id();
     client.campaign("chair", "we", lease).await?;
     let mut observed = client.observe("chair").await?;
-    let first = observed.message().await?.ok_or("nobody is observed")?;
+    let first = observed.message().await?.ok_or("the observer received nothing")?;
     assert_eq!(first.kv().map(|kv| kv.value()), Some(&b"we"[..]));
     client.lease_revoke(lease).await?;
     let error = client.leader("chair").await.unwrap_err().to_string();

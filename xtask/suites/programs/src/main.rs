@@ -23,7 +23,7 @@ async fn main() -> ExitCode {
         ["drive", "qdrant", address] => qdrant::drive(address).await,
         ["drive", "served", address] => served::drive(address).await,
         ["drive", "telemetry", address] => telemetry::drive(address).await,
-        _ => Err(format!("`{}` is no command", args.join(" ")).into()),
+        _ => Err(format!("unknown command `{}`", args.join(" ")).into()),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -42,16 +42,16 @@ pub async fn drive(address: &str) -> Outcome {
     let nobody = client.query(QueryPointsBuilder::new("nobody").query(vec![1.0])).await;
     match nobody {
         Err(QdrantError::ResponseError { status }) if status.code() == Code::NotFound => {}
-        other => return Err(format!("a query of nobody is {other:?}").into()),
+        other => return Err(format!("unexpected result of a query of an unknown collection: {other:?}").into()),
     }
     match client.delete_collection(&name).await {
         Err(QdrantError::ResponseError { status }) if status.code() == Code::Unimplemented => {}
-        other => return Err(format!("a call of what is not served is {other:?}").into()),
+        other => return Err(format!("unexpected result of a call to an unserved method: {other:?}").into()),
     }
     let stranger = Qdrant::from_url(&format!("http://{address}")).build()?;
     match stranger.collection_exists(&name).await {
         Err(QdrantError::ResponseError { status }) if status.code() == Code::Unauthenticated => Ok(()),
-        other => Err(format!("a call without a key is {other:?}").into()),
+        other => Err(format!("unexpected result of a call without a key: {other:?}").into()),
     }
 }
 

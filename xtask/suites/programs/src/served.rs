@@ -39,7 +39,7 @@ pub async fn drive(address: &str) -> Outcome {
             let names: Vec<&str> = list.service.iter().map(|service| service.name.as_str()).collect();
             assert!(names.contains(&"grpc.health.v1.Health"), "{names:?}");
         }
-        other => return Err(format!("a list of services is {other:?}").into()),
+        other => return Err(format!("unexpected response to a list of services: {other:?}").into()),
     }
     assert_eq!(responses[1].as_ref().unwrap_err().code(), Code::NotFound);
     web(address).await

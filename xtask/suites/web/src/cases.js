@@ -1,4 +1,4 @@
-// What each client is asked for, in a page whose origin is not the bookstore's. Each case throws what is wrong.
+// Cases of each client, in a page of another origin than the bookstore's. Each case throws an error on failure.
 
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcWebTransport } from "@connectrpc/connect-web";
@@ -84,7 +84,7 @@ const CASES = {
   },
 };
 
-// The messages of Google's client are of protobuf-es here: it has them only written and read.
+// Google's client uses protobuf-es messages here; it only serialises and parses them.
 function method(path, type, request, responseSchema) {
   const write = (message) => toBinary(request, message);
   const read = (bytes) => fromBinary(responseSchema, bytes);

@@ -5,7 +5,7 @@ mod tests;
 
 use crate::policy::Outcomes;
 
-/// Ejects endpoints whose rate of successes is far below the mean of all.
+/// Ejects endpoints whose success rate is far below the mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SuccessRateEjection {
@@ -33,7 +33,7 @@ pub struct FailurePercentageEjection {
     pub request_volume: u32,
 }
 
-/// Returns the positions of endpoints whose rate of successes is far below the mean.
+/// Returns the positions of endpoints whose success rate is far below the mean.
 pub(super) fn by_success_rate(algorithm: &SuccessRateEjection, calls: &[Outcomes]) -> Vec<usize> {
     let rate = |at: usize| calls[at].succeeded as f64 / total(calls[at]) as f64;
     let mut considered = with_volume(calls, algorithm.request_volume, algorithm.minimum_hosts);

@@ -104,7 +104,7 @@ fn ejection_lasts_longer_each_time() {
     assert_eq!(lengths, [40, 70, 100, 130, 160, 190, 220, 250, 280, 310, 310, 310]);
 }
 
-/// gRFC A50: the limit is the larger of both times.
+/// gRFC A50: the limit is the larger of the two times.
 #[test]
 fn base_time_may_exceed_the_limit() {
     let check = |base, max, expected: u64| {

@@ -160,7 +160,7 @@ fn a6_ok_and_fatal_codes_end_the_call() {
             ],
         );
     }
-    // Without non-fatal codes every code is fatal, also with a pushback; OK is never a failure.
+    // Without non-fatal codes every code is fatal, even with a pushback; OK is never a failure.
     let after = |code| Ended(0, Outcome::new(code).pushback(Pushback::After(MS)));
     let none = policy().non_fatal_codes([]);
     check(none, &[(0, Poll, "start 0, wait 500"), (1, after(Code::Internal), "end, cancel [], ended")]);
@@ -199,7 +199,7 @@ fn a6_pushback_delays_the_next_hedge() {
             (300_001, fatal(3), "end, cancel [2], ended"),
         ],
     );
-    // Also if no other attempt is under way: the call waits.
+    // The call waits even if no other attempt is under way.
     let steps =
         [(0, Poll, "start 0, wait 500"), (10, after(0, 90), "wait 100"), (100, Poll, "start 1, wait 600")];
     check(policy(), &steps);

@@ -86,7 +86,7 @@ fn a6_outcomes_that_end_the_call() {
         check(Some(policy()), &[(0, Outcome::new(code), expected)]);
         check(None, &[(0, Outcome::new(code), "stop")]);
     }
-    // OK is no failure, even if a policy lists it.
+    // OK is not a failure, even if a policy lists it.
     check(Some(RetryPolicy::new(4, [Code::Ok])), &[(0, Outcome::new(Code::Ok), "stop")]);
     // Later attempts end by the same rules.
     let steps = [(0, unavailable(), "retry at 100"), (150, Outcome::new(Code::Internal), "stop")];
@@ -137,7 +137,7 @@ fn a6_refused_attempt_is_retried_once_at_once_and_uncounted() {
     assert_eq!((state.previous_attempts(), state.transparent_retries()), (3, 5));
     // After an attempt that was processed a refusal is up to the policy.
     check(Some(policy()), &[(0, unavailable(), "retry at 100"), (100, refused, "retry at 300")]);
-    // Without a policy, and with other codes than the policy's.
+    // Without a policy, and with codes other than the policy's.
     check(
         None,
         &[(0, unsent, "restart"), (0, refused, "restart"), (0, unsent, "restart"), (1, refused, "stop")],
@@ -202,7 +202,7 @@ fn a6_deadline_applies_to_all_attempts() {
     check(&[(0, after(300), "retry at 300")]);
     check(&[(0, after(301), "stop")]);
     check(&[(300, unavailable().progress(Unsent), "restart"), (301, unavailable().progress(Unsent), "stop")]);
-    // A time that no clock reaches is no time.
+    // A pushback beyond the clock's range means no retry.
     let endless = unavailable().pushback(Pushback::After(Duration::MAX));
     check_with(RetryState::new(Some(policy()), None), start, &Throttle::default(), &[(0, endless, "stop")]);
 }
@@ -261,7 +261,7 @@ fn a6_failures_that_the_throttle_counts() {
     check(None, unavailable(), false, 10_000);
     check(Some(&policy), unavailable().progress(Unsent), false, 10_000);
     check(Some(&policy), unavailable().progress(Unprocessed), false, 10_000);
-    // Half of the tokens are too few, also for a retry that the server asks for.
+    // Half of the tokens are too few, even for a retry that the server asks for.
     let few = throttle(2, 1);
     check_with(RetryState::new(Some(policy), None), Instant::now(), &few, &[(0, after(5), "stop")]);
     few.on_success();
@@ -304,7 +304,7 @@ fn retries_stay_within_all_bounds_for_all_seeds() {
                     let delay = at - now;
                     match outcome.pushback {
                         Pushback::After(asked) => assert_eq!(delay, asked, "seed {seed}"),
-                        Pushback::Stop => panic!("seed {seed}: retried against the server's wish"),
+                        Pushback::Stop => panic!("seed {seed}: retried although the server forbade it"),
                         Pushback::None => assert!((80 * MS..=1200 * MS).contains(&delay), "seed {seed}"),
                     }
                     assert!(

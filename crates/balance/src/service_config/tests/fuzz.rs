@@ -115,7 +115,7 @@ fn no_text_panics_and_every_error_names_a_field() {
             Err(error) => panic!("{error}: {text}"),
         }
     }
-    // All three outcomes are frequent, or the mutations are no good.
+    // All three outcomes are frequent, or the mutations are useless.
     assert!(valid > 10_000 && syntax > 10_000 && field > 10_000, "{valid}, {syntax}, {field}");
 }
 

@@ -39,26 +39,26 @@ fn settings_of_methods_are_read() {
 
 #[test]
 fn invalid_settings_of_methods_are_named() {
-    check_error(r#"{"methodConfig": 5}"#, "methodConfig: a list is expected, not 5");
-    check_error(r#"{"methodConfig": [5]}"#, "methodConfig[0]: an object is expected, not 5");
-    check_error(r#"{"methodConfig": [{}, null]}"#, "methodConfig[1]: an object is expected, not nothing");
-    check_method_error(r#""waitForReady": "true""#, ".waitForReady: true or false is expected, not \"true\"");
-    check_method_error(r#""timeout": "3c""#, ".timeout: a duration such as \"1.5s\" is expected, not \"3c\"");
+    check_error(r#"{"methodConfig": 5}"#, "methodConfig: expected a list, found 5");
+    check_error(r#"{"methodConfig": [5]}"#, "methodConfig[0]: expected an object, found 5");
+    check_error(r#"{"methodConfig": [{}, null]}"#, "methodConfig[1]: expected an object, found nothing");
+    check_method_error(r#""waitForReady": "true""#, ".waitForReady: expected true or false, found \"true\"");
+    check_method_error(r#""timeout": "3c""#, ".timeout: expected a duration such as \"1.5s\", found \"3c\"");
     check_method_error(
         r#""timeout": "-1s""#,
-        ".timeout: a duration such as \"1.5s\" is expected, not \"-1s\"",
+        ".timeout: expected a duration such as \"1.5s\", found \"-1s\"",
     );
-    check_method_error(r#""timeout": 3"#, ".timeout: a duration such as \"1.5s\" is expected, not 3");
+    check_method_error(r#""timeout": 3"#, ".timeout: expected a duration such as \"1.5s\", found 3");
     for (field, value) in [("maxRequestMessageBytes", "-1"), ("maxResponseMessageBytes", "4294967296")] {
         check_method_error(
             &format!(r#""{field}": {value}"#),
-            &format!(".{field}: a whole number from 0 to 4294967295 is expected, not {value}"),
+            &format!(".{field}: expected a whole number from 0 to 4294967295, found {value}"),
         );
     }
-    check_method_error(r#""name": {}"#, ".name: a list is expected, not {}");
-    check_method_error(r#""name": ["s"]"#, ".name[0]: an object is expected, not \"s\"");
-    check_method_error(r#""name": [{"service": 5}]"#, ".name[0].service: a string is expected, not 5");
-    check_method_error(r#""name": [{}, {"method": []}]"#, ".name[1].method: a string is expected, not []");
+    check_method_error(r#""name": {}"#, ".name: expected a list, found {}");
+    check_method_error(r#""name": ["s"]"#, ".name[0]: expected an object, found \"s\"");
+    check_method_error(r#""name": [{"service": 5}]"#, ".name[0].service: expected a string, found 5");
+    check_method_error(r#""name": [{}, {"method": []}]"#, ".name[1].method: expected a string, found []");
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn retry_policy_is_validated_as_in_a6() {
     let invalid = |field: &str, expected: &str, values: &[&str]| {
         for value in values {
             let found = if *value == "null" { "nothing" } else { value };
-            let error = format!(".retryPolicy.{field}: {expected} is expected, not {found}");
+            let error = format!(".retryPolicy.{field}: expected {expected}, found {found}");
             check_method_error(&with(field, value), &error);
         }
     };
@@ -125,10 +125,10 @@ fn retry_policy_is_validated_as_in_a6() {
     invalid("retryableStatusCodes", "a list", &["\"UNAVAILABLE\"", "14", "null"]);
     let code = "the name or number of a status code";
     for found in ["\"FOO\"", "\"14\"", "17", "-1", "13.5", "true", "[]"] {
-        let error = format!(".retryPolicy.retryableStatusCodes[1]: {code} is expected, not {found}");
+        let error = format!(".retryPolicy.retryableStatusCodes[1]: expected {code}, found {found}");
         check_method_error(&with("retryableStatusCodes", &format!("[14, {found}]")), &error);
     }
-    check_method_error(r#""retryPolicy": 5"#, ".retryPolicy: an object is expected, not 5");
+    check_method_error(r#""retryPolicy": 5"#, ".retryPolicy: expected an object, found 5");
 }
 
 #[test]
@@ -146,16 +146,16 @@ fn hedging_policy_is_validated_as_in_a6() {
     valid(r#""maxAttempts": 2"#, 2, Duration::ZERO, CodeSet::default());
     valid(r#""maxAttempts": 100, "nonFatalStatusCodes": []"#, 5, Duration::ZERO, CodeSet::default());
 
-    let attempts = ".hedgingPolicy.maxAttempts: a whole number from 2 to 4294967295 is expected, not";
+    let attempts = ".hedgingPolicy.maxAttempts: expected a whole number from 2 to 4294967295, found";
     check_method_error(r#""hedgingPolicy": {}"#, &format!("{attempts} nothing"));
     check_method_error(r#""hedgingPolicy": {"maxAttempts": 1}"#, &format!("{attempts} 1"));
     check_method_error(
         r#""hedgingPolicy": {"maxAttempts": 2, "hedgingDelay": "-1s"}"#,
-        ".hedgingPolicy.hedgingDelay: a duration such as \"1.5s\" is expected, not \"-1s\"",
+        ".hedgingPolicy.hedgingDelay: expected a duration such as \"1.5s\", found \"-1s\"",
     );
     check_method_error(
         r#""hedgingPolicy": {"maxAttempts": 2, "nonFatalStatusCodes": ["NONE"]}"#,
-        ".hedgingPolicy.nonFatalStatusCodes[0]: the name or number of a status code is expected, not \"NONE\"",
+        ".hedgingPolicy.nonFatalStatusCodes[0]: expected the name or number of a status code, found \"NONE\"",
     );
 }
 
@@ -165,7 +165,7 @@ fn retries_exclude_hedging() {
         r#""hedgingPolicy": {"maxAttempts": 2},
            "retryPolicy": {"maxAttempts": 2, "initialBackoff": "1s", "maxBackoff": "1s", "backoffMultiplier": 1,
                            "retryableStatusCodes": [14]}"#,
-        ": retryPolicy or hedgingPolicy is expected, not both",
+        ": expected retryPolicy or hedgingPolicy, found both",
     );
 }
 
@@ -205,7 +205,7 @@ fn without_a_default_other_methods_have_no_settings() {
 fn a_name_occurs_once() {
     let check_names = |first: &str, second: &str, place: &str, found: &str| {
         let json = format!(r#"{{"methodConfig": [{{"name": [{first}]}}, {{"name": [{second}]}}]}}"#);
-        check_error(&json, &format!("methodConfig{place}: a name that occurs once is expected, not {found}"));
+        check_error(&json, &format!("methodConfig{place}: expected a name that occurs once, found {found}"));
     };
     let method = r#"{"service": "s", "method": "m"}"#;
     check_names(method, method, "[1].name[0]", "s/m");
@@ -221,7 +221,7 @@ fn a_method_needs_a_service() {
     {
         check_method_error(
             &format!(r#""name": [{name}]"#),
-            ".name[0]: a method with a service is expected, not /m",
+            ".name[0]: expected a method with a service, found /m",
         );
     }
     let error = ServiceConfig::default().methods([MethodConfig::new([MethodName::new("", "m")])]);

@@ -82,23 +82,23 @@ fn invalid_records_are_named() {
         let error = choose(&format!("grpc_config={choices}"), "host", 0).unwrap_err().to_string();
         assert_eq!(error.strip_prefix("service config, "), Some(expected), "{choices}");
     };
-    check("{}", "the whole: a list is expected, not {}");
-    check("[5]", "[0]: an object is expected, not 5");
-    check("[{}]", "[0].serviceConfig: an object is expected, not nothing");
-    check(r#"[{"serviceConfig": []}]"#, "[0].serviceConfig: an object is expected, not []");
+    check("{}", "the whole: expected a list, found {}");
+    check("[5]", "[0]: expected an object, found 5");
+    check("[{}]", "[0].serviceConfig: expected an object, found nothing");
+    check(r#"[{"serviceConfig": []}]"#, "[0].serviceConfig: expected an object, found []");
     check(
         r#"[{"serviceConfig": {"methodConfig": [{"timeout": 1}]}}]"#,
-        r#"[0].serviceConfig.methodConfig[0].timeout: a duration such as "1.5s" is expected, not 1"#,
+        r#"[0].serviceConfig.methodConfig[0].timeout: expected a duration such as "1.5s", found 1"#,
     );
     check(
         r#"[{"clientOs": "linux", "serviceConfig": {}}]"#,
-        "[0]: one of clientLanguage, percentage, clientHostname, serviceConfig is expected, not clientOs",
+        "[0]: expected one of clientLanguage, percentage, clientHostname, serviceConfig, found clientOs",
     );
     for found in ["101", "-1", "0.5", "[]"] {
-        let expected = format!("[0].percentage: a whole number from 0 to 100 is expected, not {found}");
+        let expected = format!("[0].percentage: expected a whole number from 0 to 100, found {found}");
         check(&format!(r#"[{{"percentage": {found}, "serviceConfig": {{}}}}]"#), &expected);
     }
-    check(r#"[{"clientLanguage": "rust"}]"#, r#"[0].clientLanguage: a list is expected, not "rust""#);
-    check(r#"[{"clientHostname": [5]}]"#, "[0].clientHostname[0]: a string is expected, not 5");
+    check(r#"[{"clientLanguage": "rust"}]"#, r#"[0].clientLanguage: expected a list, found "rust""#);
+    check(r#"[{"clientHostname": [5]}]"#, "[0].clientHostname[0]: expected a string, found 5");
     assert!(matches!(choose("grpc_config=", "", 0), Err(ServiceConfigError::Syntax(_))));
 }

@@ -272,7 +272,7 @@ pub mod shapes_client {
             self.options.accept_compressed = encodings;
             self
         }
-        /// Whether calls wait for a connection that cannot be made at the moment, rather than fail.
+        /// Whether calls wait while the server is unreachable, instead of failing.
         #[must_use]
         pub fn wait_for_ready(mut self, wait: bool) -> Self {
             self.options.wait_for_ready = wait;
@@ -629,7 +629,7 @@ pub mod old_client {
             self.options.accept_compressed = encodings;
             self
         }
-        /// Whether calls wait for a connection that cannot be made at the moment, rather than fail.
+        /// Whether calls wait while the server is unreachable, instead of failing.
         #[must_use]
         pub fn wait_for_ready(mut self, wait: bool) -> Self {
             self.options.wait_for_ready = wait;
@@ -740,7 +740,7 @@ pub mod result_client {
             self.options.accept_compressed = encodings;
             self
         }
-        /// Whether calls wait for a connection that cannot be made at the moment, rather than fail.
+        /// Whether calls wait while the server is unreachable, instead of failing.
         #[must_use]
         pub fn wait_for_ready(mut self, wait: bool) -> Self {
             self.options.wait_for_ready = wait;
@@ -850,7 +850,7 @@ pub mod t_client {
             self.options.accept_compressed = encodings;
             self
         }
-        /// Whether calls wait for a connection that cannot be made at the moment, rather than fail.
+        /// Whether calls wait while the server is unreachable, instead of failing.
         #[must_use]
         pub fn wait_for_ready(mut self, wait: bool) -> Self {
             self.options.wait_for_ready = wait;
@@ -963,7 +963,7 @@ pub mod channel_client {
             self.options.accept_compressed = encodings;
             self
         }
-        /// Whether calls wait for a connection that cannot be made at the moment, rather than fail.
+        /// Whether calls wait while the server is unreachable, instead of failing.
         #[must_use]
         pub fn wait_for_ready(mut self, wait: bool) -> Self {
             self.options.wait_for_ready = wait;
@@ -1071,7 +1071,7 @@ pub mod nothing_client {
             self.options.accept_compressed = encodings;
             self
         }
-        /// Whether calls wait for a connection that cannot be made at the moment, rather than fail.
+        /// Whether calls wait while the server is unreachable, instead of failing.
         #[must_use]
         pub fn wait_for_ready(mut self, wait: bool) -> Self {
             self.options.wait_for_ready = wait;

@@ -87,7 +87,7 @@ pub mod rootless_client {
             self.options.accept_compressed = encodings;
             self
         }
-        /// Whether calls wait for a connection that cannot be made at the moment, rather than fail.
+        /// Whether calls wait while the server is unreachable, instead of failing.
         #[must_use]
         pub fn wait_for_ready(mut self, wait: bool) -> Self {
             self.options.wait_for_ready = wait;

@@ -263,7 +263,7 @@ pub mod shapes_client {
             self.options.accept_compressed = encodings;
             self
         }
-        /// Whether calls wait for a connection that cannot be made at the moment, rather than fail.
+        /// Whether calls wait while the server is unreachable, instead of failing.
         #[must_use]
         pub fn wait_for_ready(mut self, wait: bool) -> Self {
             self.options.wait_for_ready = wait;
@@ -1058,7 +1058,7 @@ pub mod old_client {
             self.options.accept_compressed = encodings;
             self
         }
-        /// Whether calls wait for a connection that cannot be made at the moment, rather than fail.
+        /// Whether calls wait while the server is unreachable, instead of failing.
         #[must_use]
         pub fn wait_for_ready(mut self, wait: bool) -> Self {
             self.options.wait_for_ready = wait;
@@ -1282,7 +1282,7 @@ pub mod result_client {
             self.options.accept_compressed = encodings;
             self
         }
-        /// Whether calls wait for a connection that cannot be made at the moment, rather than fail.
+        /// Whether calls wait while the server is unreachable, instead of failing.
         #[must_use]
         pub fn wait_for_ready(mut self, wait: bool) -> Self {
             self.options.wait_for_ready = wait;
@@ -1505,7 +1505,7 @@ pub mod t_client {
             self.options.accept_compressed = encodings;
             self
         }
-        /// Whether calls wait for a connection that cannot be made at the moment, rather than fail.
+        /// Whether calls wait while the server is unreachable, instead of failing.
         #[must_use]
         pub fn wait_for_ready(mut self, wait: bool) -> Self {
             self.options.wait_for_ready = wait;
@@ -1730,7 +1730,7 @@ pub mod channel_client {
             self.options.accept_compressed = encodings;
             self
         }
-        /// Whether calls wait for a connection that cannot be made at the moment, rather than fail.
+        /// Whether calls wait while the server is unreachable, instead of failing.
         #[must_use]
         pub fn wait_for_ready(mut self, wait: bool) -> Self {
             self.options.wait_for_ready = wait;
@@ -1951,7 +1951,7 @@ pub mod nothing_client {
             self.options.accept_compressed = encodings;
             self
         }
-        /// Whether calls wait for a connection that cannot be made at the moment, rather than fail.
+        /// Whether calls wait while the server is unreachable, instead of failing.
         #[must_use]
         pub fn wait_for_ready(mut self, wait: bool) -> Self {
             self.options.wait_for_ready = wait;

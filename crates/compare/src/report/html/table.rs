@@ -75,7 +75,7 @@ fn ratio_name(report: &Report) -> String {
 
 /// Formats a figure's name, and which direction is better.
 fn name(compared: &FigureComparison) -> Markup {
-    let good = if compared.figure.higher_is_better() { "more is better" } else { "less is better" };
+    let good = if compared.figure.higher_is_better() { "higher is better" } else { "lower is better" };
     html! {
         (compared.figure.label())
         small { (good) @if compared.is_gated { ", " b { "judged" } } }

@@ -3,9 +3,9 @@
 //! An idle connection thus holds no read buffer, and the one in use stays warm in the cache.
 //!
 //! The buffer's start matters to the kernel's copy, on AMD processors with fast short `rep movsb` (Zen 3, Zen 4). The
-//! copy takes three times as long if the destination is up to 31 bytes behind its source, modulo the page. Received
-//! data mostly starts near the beginning of a page. So does a large allocation, at offset 16. Therefore the buffer
-//! starts in the middle of a page.
+//! copy takes three times as long if the destination is up to 31 bytes after its source, modulo the page. Received data
+//! mostly starts near the beginning of a page. So does a large allocation, at offset 16. Therefore the buffer starts in
+//! the middle of a page.
 
 use std::cell::Cell;
 
@@ -20,7 +20,7 @@ impl ReadBuffer {
     const LEN: usize = 128 * 1024;
     const PAGE_LEN: usize = 4096;
 
-    /// Returns a buffer with space for `kept` bytes and a read behind them. Its size depends on the bytes that have
+    /// Returns a buffer with space for `kept` bytes, followed by a read. Its size depends on the bytes that have
     /// arrived, never on the length that a frame declares.
     pub(super) fn take(kept: usize) -> Self {
         let len_min = Self::LEN.max(2 * kept);

@@ -27,12 +27,12 @@ pub(crate) fn answer(verdicts: &[StackVerdict], settings: &CallsSettings) -> Opt
     let loads = counted(tally.loads() as u64, "load");
     Some(match largest(verdicts) {
         Some(most) => {
-            let mut parts = vec![format!("several connections gain at {} (most: {most})", tally.gains)];
+            let mut parts = vec![format!("several connections help at {} (most: {most})", tally.gains)];
             if tally.nothing > 0 {
-                parts.push(format!("nothing at {}", tally.nothing));
+                parts.push(format!("make no difference at {}", tally.nothing));
             }
             if tally.cannot_tell > 0 {
-                parts.push(format!("{} cannot be told", tally.cannot_tell));
+                parts.push(format!("the comparison is inconclusive at {}", tally.cannot_tell));
             }
             let last = parts.pop().map(|last| if parts.is_empty() { last } else { format!("and {last}") });
             parts.extend(last);
@@ -45,10 +45,13 @@ pub(crate) fn answer(verdicts: &[StackVerdict], settings: &CallsSettings) -> Opt
 /// Returns the text for a study in which no load shows a gain.
 fn no_gain(tally: LoadsTally, loads: &str) -> String {
     match (tally.nothing, tally.cannot_tell) {
-        (_, 0) => format!("Several connections gain nothing at any of {loads}"),
-        (0, _) => format!("Whether several connections gain cannot be told at any of {loads}"),
+        (_, 0) => format!("Several connections make no difference at any of {loads}"),
+        (0, _) => format!("The comparison of several connections with one is inconclusive at all of {loads}"),
         (nothing, open) => {
-            format!("Of {loads}, several connections gain nothing at {nothing}, and {open} cannot be told")
+            format!(
+                "Of {loads}, several connections make no difference at {nothing}, and the comparison is inconclusive \
+                 at {open}"
+            )
         }
     }
 }
@@ -79,7 +82,7 @@ pub(crate) fn server_advice(verdicts: &[StackVerdict], settings: &CallsSettings)
     let loads = counted(tally.loads() as u64, "load");
     let open = match tally.cannot_tell {
         0 => String::new(),
-        open => format!(" At {open} of {loads} it cannot be told; use more rounds (--rounds)."),
+        open => format!(" Inconclusive at {open} of {loads}; use more rounds (--rounds)."),
     };
     Some(match largest_gain(rows.iter()) {
         Some((row, several)) => format!(
@@ -93,13 +96,13 @@ pub(crate) fn server_advice(verdicts: &[StackVerdict], settings: &CallsSettings)
             format!("More connections to {target} were not compared with one.")
         }
         None if tally.cannot_tell == 0 => {
-            format!("No: more connections to {target} gain nothing at any of {loads}{}.", up_to(rows))
+            format!("No: more connections to {target} make no difference at any of {loads}{}.", up_to(rows))
         }
         None if tally.nothing == 0 => {
-            format!("It cannot be told whether more connections to {target} would help.{open}")
+            format!("It is unclear whether more connections to {target} would help.{open}")
         }
         None => format!(
-            "More connections to {target} are not shown to help: at {} of {loads} they gain nothing.{open}",
+            "More connections to {target} are not shown to help: they make no difference at {} of {loads}.{open}",
             tally.nothing
         ),
     })

@@ -120,7 +120,7 @@ fn observations(judgement: &LimitJudgement, scene: &LimitInput) -> String {
     let reached =
         format!("{} in flight over one connection move {}/s", last.in_flight, count(last.rate_per_s));
     let behind = match knee {
-        Some(knee) => format!("; from {knee} in flight on that is less than half of ideal scaling"),
+        Some(knee) => format!("; from {knee} in flight on, this is less than half of ideal scaling"),
         None => String::new(),
     };
     let busy = busy(last, scene).map(|busy| format!(" {busy}.")).unwrap_or_default();
@@ -139,9 +139,9 @@ fn observations(judgement: &LimitJudgement, scene: &LimitInput) -> String {
         Limit::Server => format!("The server's processors limit it{more}."),
         Limit::Both => format!("Both sides' processors limit it{more}."),
         Limit::Unknown => format!(
-            "No side's processors limit it{more}. What remains: wake-ups, and other programs on the machine."
+            "Neither side's processors limit it{more}. Remaining causes: wake-ups, and other programs on the machine."
         ),
-        Limit::CannotTell => format!("The limit cannot be told: no side's processors are it{more}."),
+        Limit::CannotTell => format!("The limit is unknown, but it is neither side's processors{more}."),
     };
     format!("{what} {reached}{behind}.{gained}{busy}")
 }
@@ -149,11 +149,11 @@ fn observations(judgement: &LimitJudgement, scene: &LimitInput) -> String {
 /// Describes the effect of more connections over all loads; `None` if they were not compared with one.
 fn more(tally: LoadsTally) -> Option<String> {
     match tally {
-        LoadsTally { gains: 1.., .. } => Some("more connections gain little".to_owned()),
+        LoadsTally { gains: 1.., .. } => Some("more connections help little".to_owned()),
         LoadsTally { cannot_tell: open @ 1.., .. } => {
-            Some(format!("at {open} of {} loads more connections may gain, or not", tally.loads()))
+            Some(format!("at {open} of {} loads it is unclear whether more connections help", tally.loads()))
         }
-        LoadsTally { nothing: 1.., .. } => Some("more connections gain nothing".to_owned()),
+        LoadsTally { nothing: 1.., .. } => Some("more connections do not help".to_owned()),
         _ => None,
     }
 }
@@ -161,7 +161,7 @@ fn more(tally: LoadsTally) -> Option<String> {
 fn gained(gain: &Gain) -> String {
     let Gain { in_flight, from, several } = gain;
     format!(
-        "With {in_flight} in flight “{}” ({}) moves {} as much; more connections gain from {from} in flight on.",
+        "With {in_flight} in flight “{}” ({}) moves {} as much; more connections help from {from} in flight on.",
         several.name,
         counted(several.connections.into(), "connection"),
         several.over_one.ratio.map(ratio_text).unwrap_or_default(),
@@ -230,7 +230,7 @@ fn adaptive(rows: &[LoadRow], lines: &[&ChannelsLine<'_>]) -> Option<String> {
     }
     let line = lines.iter().find(|line| line.strategy == Strategy::Adaptive)?;
     let lanes = line.cells.iter().filter_map(MergedCell::connections).max();
-    let lanes = lanes.map(|lanes| format!(", with {} at most", counted(lanes.into(), "connection")));
+    let lanes = lanes.map(|lanes| format!(", with at most {}", counted(lanes.into(), "connection")));
     let lanes = lanes.unwrap_or_default();
     let ratio = |adaptive: &Adaptive| adaptive.share.ratio.map_or(1.0, |ratio: Ratio| ratio.ratio);
     let behind = compared_rows.iter().filter(|(_, adaptive)| is_behind(adaptive));
@@ -250,12 +250,12 @@ fn adaptive(rows: &[LoadRow], lines: &[&ChannelsLine<'_>]) -> Option<String> {
             if worst.of == 1 { "s" } else { "" },
         ),
         (None, 0) => format!(
-            "The adaptive channel does what the best number does, within {}, or more, at all loads{lanes}.",
+            "The adaptive channel is at least as fast as the best number, within {}, at all loads{lanes}.",
             percent(MARGIN - 1.0)
         ),
         (None, open) => format!(
-            "The adaptive channel is not shown to fall behind a fixed number; at {open} of {} it cannot be \
-             told{lanes}.",
+            "The adaptive channel is not shown to fall behind a fixed number; the comparison is inconclusive at {open} \
+             of {}{lanes}.",
             counted(compared_rows.len() as u64, "load")
         ),
     })
@@ -290,8 +290,10 @@ fn advice(judgement: &LimitJudgement, rows: &[LoadRow]) -> String {
     };
     let several = format!("Use the number that is best for the load. {}{by_itself}", by_load(rows));
     let more = match tally {
-        LoadsTally { gains: 1.., .. } => "; more connections gain little",
-        LoadsTally { cannot_tell: 1.., .. } => "; more rounds (--rounds) would tell what more connections do",
+        LoadsTally { gains: 1.., .. } => "; more connections help little",
+        LoadsTally { cannot_tell: 1.., .. } => {
+            "; more rounds (--rounds) would show whether more connections help"
+        }
         LoadsTally { nothing: 1.., .. } => "; more connections would not help",
         _ => "",
     };

@@ -53,9 +53,11 @@ fn no_gain_text(tally: LoadsTally) -> String {
     let loads = tally.loads();
     match tally {
         LoadsTally { cannot_tell: open @ 1.., .. } => {
-            format!("; whether more connections gain cannot be told at {open} of {loads} loads")
+            format!("; it is unclear at {open} of {loads} loads whether more connections help")
         }
-        LoadsTally { nothing: 1.., .. } => format!("; more connections gain nothing at any of {loads} loads"),
+        LoadsTally { nothing: 1.., .. } => {
+            format!("; more connections make no difference at any of {loads} loads")
+        }
         _ => String::new(),
     }
 }
@@ -87,7 +89,7 @@ pub(super) fn sections(study: &ChannelsAnalysis<'_>) -> Vec<Section> {
         Section::new("figures", "Figures", "All figures", vec![
             Block::Table(columns::figures(verdicts, channels.points())),
             Block::hint(
-                "Click a column to sort by it. Connections are those in the kernel’s tables. Processor time \
+                "Click a column header to sort by it. Connections are those in the kernel’s tables. Processor time \
                  is user and system together, of one operation. System calls were counted, and the wire was watched, \
                  in windows of their own. The same figures are in `results.csv`, and with whole distributions in \
                  `results.json`."
@@ -126,11 +128,11 @@ fn wire(channels: &Channels<'_>) -> Vec<Block> {
     if gaps.rows.is_empty() {
         return vec![Block::about("The wire was not observed.")];
     }
-    let about = "Silent: the share of the time in which calls were outstanding (the load is a closed loop: always) and \
-                 no byte was in transit on any connection, or on a connection for all of them; and how long such gaps \
-                 lasted. A hop without a delay watched the bytes, in windows of their own. Where it was awake most of \
-                 the time, it was itself the limit. Bars are gaps by their length, each a quarter longer than the one \
-                 before, from 1 µs on.";
+    let about = "Silent: the share of the time in which no byte was in transit on any connection (or, for each \
+                 connection, on that one), although calls were outstanding, which is always the case in a closed \
+                 loop; and how long such gaps lasted. A link without a delay watched the bytes, in separate windows. \
+                 If it was awake most of the time, the link itself was the limit. Bars show gaps by length: each \
+                 covers gaps a quarter longer than the previous one, starting at 1 µs.";
     vec![Block::about(about), Block::Table(gaps)]
 }
 

@@ -214,7 +214,7 @@ fn compared(options: &ChannelsOptions, at: (CallType, u32, Duration)) -> Vec<Dra
 }
 
 /// Returns the contenders without duplicates. No client has more connections than calls in flight, so with one in
-/// flight, four are the same as one. Of equal ones the one named for the number is kept.
+/// flight, four are the same as one. Among equal ones the one named for the number is kept.
 fn differing(contenders: &[Contender], in_flight: u32) -> Vec<&Contender> {
     let does_as = |it: &Contender, other: &Contender| {
         let connections = |it: &Contender| {

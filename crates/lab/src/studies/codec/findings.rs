@@ -135,7 +135,8 @@ impl<'a> Findings<'a> {
         let sentences = [
             (!not_slower(&nearest)).then(|| {
                 format!(
-                    "The fastest JSON codec was slower than the fastest of Protobuf everywhere. Nearest came {nearest}."
+                    "The fastest JSON codec was slower than the fastest of Protobuf everywhere. The closest was \
+                     {nearest}."
                 )
             }),
             listed("Fastest against fastest, JSON took less time at", json.iter().filter(faster)),
@@ -144,7 +145,7 @@ impl<'a> Findings<'a> {
                 json.iter().filter(not_slower).filter(|it| !faster(it)),
             ),
             listed(
-                "Of codecs that know the type when they are compiled, JSON’s was not slower beyond the noise at",
+                "Among codecs that know the type at compile time, JSON was not slower beyond the noise at",
                 known.iter().filter(not_slower).filter(|_| is_hidden),
             ),
             listed("MessagePack took less time at", message_pack.iter().filter(faster)),
@@ -164,7 +165,7 @@ impl<'a> Findings<'a> {
         let names = self.results.data.iter().map(|data| data.name.as_str());
         let growing = match names.filter(grows).collect::<Vec<_>>().join(", ") {
             none if none.is_empty() => none,
-            grown => format!(" Protobuf’s bytes of {grown} do not get fewer by compression."),
+            grown => format!(" Compression does not shrink Protobuf’s bytes of {grown}."),
         };
         Some(format!(
             "JSON is {} the bytes of Protobuf. With each message compressed separately, the gap is {} with gzip and \
@@ -201,8 +202,8 @@ impl<'a> Findings<'a> {
         let codec = &self.results.first_of(&[Format::MessagePack])?.name;
         let unlike = [protobuf, json].map(|other| self.ownership_sentence(codec, other)).concat();
         Some(format!(
-            "{codec} with names takes {} {protobuf}’s time for a round trip and {} its bytes; of {json} it is {} the \
-             time and {} the bytes.{unlike}",
+            "For a round trip, {codec} with names takes {} {protobuf}’s time and {} its bytes, and {} {json}’s time \
+             and {} its bytes.{unlike}",
             self.span(ROUND_TRIP, codec, protobuf)?,
             self.span(RAW, codec, protobuf)?,
             self.span(ROUND_TRIP, codec, json)?,
@@ -251,7 +252,7 @@ impl<'a> Findings<'a> {
         let compared = others.filter_map(compare).collect::<Vec<_>>().join("; ");
         let decodes = first.decodes.map(|it| format!("; what it decodes is {it}")).unwrap_or_default();
         (!compared.is_empty()).then(|| {
-            format!("{ours} knows a message’s type at run time only{decodes}. Beside it, {compared}.")
+            format!("{ours} knows a message’s type at run time only{decodes}. In comparison, {compared}.")
         })
     }
 
@@ -261,8 +262,8 @@ impl<'a> Findings<'a> {
         let decode = ComparedFigure::Time(Operation::Decode);
         let range = self.span(decode, "buffa", "buffa-view").filter(|_| are_there)?;
         Some(format!(
-            "A view leaves strings in the bytes that it was read from: to decode buffa’s owned message takes {range} \
-             the time of decoding its view and reading each field."
+            "A view leaves strings in the received bytes: decoding buffa’s owned message takes {range} the time of \
+             decoding its view and reading each field."
         ))
     }
 
@@ -276,8 +277,8 @@ impl<'a> Findings<'a> {
         let ratios = || lines.iter().filter_map(slower);
         let first = lines.iter().filter_map(|line| line.steps.first()).map(|step| step.conversions).min()?;
         Some(format!(
-            "After the warm-up, each of {first} conversions took {} the time of one in the longest step in the median \
-             line, {} in the worst.",
+            "After the warm-up, a conversion among the first {first} took {} as long as one in the longest step \
+             (median line), and {} as long in the worst line.",
             times(median(ratios())?),
             times(ratios().reduce(f64::max)?)
         ))
@@ -312,7 +313,7 @@ impl<'a> Findings<'a> {
     fn noise(self) -> Option<String> {
         let noise = self.analysis.noise.as_ref()?;
         Some(format!(
-            "{} lines were measured twice: the two differed by {} in the median and {} at most, which is the noise \
+            "{} lines were measured twice: the two results differed by {} (median) and at most {}, which is the noise \
              floor. Within a line, the middle half of the rounds lay within {}.",
             noise.doubles,
             percent(noise.typical - 1.0),

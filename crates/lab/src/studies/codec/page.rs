@@ -59,7 +59,7 @@ pub(super) fn sections(study: &CodecAnalysis<'_>) -> Vec<Section> {
     let CodecAnalysis { results, figures: analysis, findings: found, .. } = study;
     let mut times = charts::costs(results, analysis);
     times.push(Block::hint(
-        "A panel for each message, each with a scale of its own, codecs from the smallest figure to the largest. The \
+        "There is a panel for each message, each with its own scale; codecs are sorted by their figures. The \
          time is the median of the rounds at the largest number of conversions. Bytes per second are of the codec’s \
          own bytes: a codec that writes more bytes for the same message looks faster.",
     ));
@@ -76,7 +76,7 @@ pub(super) fn sections(study: &CodecAnalysis<'_>) -> Vec<Section> {
             vec![
                 Block::Table(table(results, analysis)),
                 Block::hint(
-                    "Click a column to sort by it. The same figures are in `results.csv`, and every window \
+                    "Click a column header to sort by it. The same figures are in `results.csv`, and every window \
                      in `results.json`.",
                 ),
             ],
@@ -111,13 +111,13 @@ fn table(results: &CodecResults, analysis: &CodecFigures) -> Table {
 pub(super) fn method(results: &CodecResults) -> Vec<String> {
     let settings = &results.settings;
     let pinned = match settings.cpu {
-        Some(cpu) => format!("One thread, kept on processor {cpu}, makes all conversions. "),
+        Some(cpu) => format!("One thread, pinned to processor {cpu}, makes all conversions. "),
         None => String::new(),
     };
     let data = match settings.seed {
         Some(seed) => format!(
-            "Messages are generated from a seed ({seed}): the same on every machine. Where there are several of a \
-             kind, they are converted one after the other."
+            "Messages are generated from a seed ({seed}): the same on every machine. If there are several of a kind, \
+             they are converted in turn."
         ),
         None => {
             "Messages are supplied by the user. Codecs with generated code do not know them: only those that \
@@ -147,10 +147,10 @@ pub(super) fn method(results: &CodecResults) -> Vec<String> {
 const ALIKE: [&str; 3] = [
     "Each codec encodes into a reused buffer and decodes from bytes in memory. Dropping the decoded value is part of \
      the time. Before anything is timed, each codec has read back what it wrote.",
-    "What is decoded is owned, or it is borrowed: its strings stay in the bytes. Each field of what is borrowed is \
-     then read within the time, down to the last number and the length of each string, as its user still has to; \
-     nothing more is done to what is owned. Allocations and instructions are counted likewise.",
-    "serde’s codecs convert plain structs, Protobuf’s the messages that they generate. JSON writes absent values as \
+    "Decoded messages are owned or borrowed; the strings of a borrowed message stay in the bytes. The measured time of \
+     a borrowed message includes reading each field, down to the last number and the length of each string, because \
+     its user still has to; owned messages are not read. Allocations and instructions are counted in the same way.",
+    "serde’s codecs convert plain structs, Protobuf’s convert generated messages. JSON writes absent values as \
      null.",
 ];
 /// Method for noise, allocations and instructions.

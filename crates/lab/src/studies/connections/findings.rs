@@ -78,8 +78,8 @@ fn growth(cells: &ConnectionsCells<'_>) -> Option<String> {
     let has_grown = !grown.is_empty() && first.load.connections != last.load.connections;
     has_grown.then(|| {
         format!(
-            "From {} to {}, all of them active with {} in flight on each, the server’s processor time per call goes: \
-             {}.",
+            "From {} to {}, all active with {} in flight on each, the server’s processor time per call develops as \
+             follows: {}.",
             many(first),
             many(last),
             counted(u64::from(last.load.in_flight), "call"),

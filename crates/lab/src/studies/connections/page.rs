@@ -30,7 +30,7 @@ pub(super) fn sections(study: &ConnectionsAnalysis<'_>) -> Vec<Section> {
             vec![
                 Block::Table(servers(cells)),
                 Block::hint(
-                    "Click a column to sort by it. Processor time is of one call, in user space and in the \
+                    "Click a column header to sort by it. Processor time is of one call, in user space and in the \
                      kernel. Memory is the server’s growth per connection after the first: idle after a call, and \
                      under load. Jain’s index is 1 if all active connections had the same number of calls. The same \
                      figures are in `results.csv`.",
@@ -109,7 +109,8 @@ fn plots(cells: &ConnectionsCells<'_>) -> Vec<Block> {
         )),
         Block::hint(
             "A plot for each share of active connections and each number of calls on them, all on the same axes, both \
-             logarithmic. Bars are intervals of 95 %; dots beside them the windows. Point at a plot for its values.",
+             logarithmic. Bars are 95 % intervals; dots next to them are the windows. Hover over a plot for its \
+             values.",
         ),
     ]
 }
@@ -170,14 +171,14 @@ pub(super) fn method(results: &LabResults) -> Vec<String> {
 }
 
 const METHOD: [&str; 5] = [
-    "Connections are opened some at a time, and each makes a call, before any is measured. Active connections are \
+    "Connections are opened in batches, and each makes a call before measuring starts. Active connections are \
      spread evenly; the others stay open and idle.",
     "The bare echo is a single-threaded epoll server that sends back what it receives: an event, a recv and a send. \
-     Its messages have 60 bytes and the payload.",
+     Its messages are 60 bytes plus the payload.",
     "Each window has a server process of its own. Windows of one load are short and interleaved, in forward and \
-     then reverse order (ABBA); a ratio is of windows of the same round, and its interval is that of 95 %.",
-    "Processor time is the kernel’s account of the process; how it divides into user and kernel is sampled by the \
-     kernel’s tick. Memory is the process’s resident set.",
+     then reverse order (ABBA); a ratio uses windows of the same round, and has a 95 % interval.",
+    "Processor time is accounted by the kernel; its split into user and kernel time is sampled at the kernel’s tick. \
+     Memory is the process’s resident set.",
     "New connections come from our own client, 16 at a time: each is a channel that connects, makes a call, and \
      is dropped.",
 ];

@@ -254,7 +254,7 @@ fn spikes(analysis: &SizesLines<'_>) -> Option<String> {
     let lone = answered.iter().filter(|(cell, _)| cell.kind() == Kind::LONE_CALL);
     if let Some((cell, latency)) = lone.max_by(|(_, a), (_, b)| ratio(a).total_cmp(&ratio(b))) {
         sentences.push(format!(
-            "Among lone calls the farthest from its median was one of {} over {}: {}, {} the median.",
+            "Among lone calls, the farthest from its median was one with {} over {}: {}, {} the median.",
             cell.size(),
             cell.point.transport,
             time(latency.max as f64),
@@ -263,7 +263,7 @@ fn spikes(analysis: &SizesLines<'_>) -> Option<String> {
     }
     if let Some((cell, pace)) = one_way.max_by_key(|(_, pace)| pace.gap_max) {
         sentences.push(format!(
-            "The largest gap in a stream one way was {}, with {} and messages of {}{}; one message took {} there on \
+            "The largest gap in a one-way stream was {}, with {} and messages of {}{}; one message took {} there on \
              average.",
             time(pace.gap_max as f64),
             of(cell),
@@ -292,8 +292,8 @@ fn noise(analysis: &SizesLines<'_>) -> Option<String> {
         .map(|most| format!("Measured against itself, ours differed by up to {}. ", percent(most)))
         .unwrap_or_default();
     Some(format!(
-        "{against_itself}The intervals of 95 % reach {} to each side of a rate in the middle of all points, and {} at \
-         most, with {} and messages of {}.",
+        "{against_itself}The 95 % intervals extend {} to each side of a rate (median over all points), and at most {}, \
+         with {} and messages of {}.",
         percent(middle),
         percent(most),
         of(cell),

@@ -55,8 +55,8 @@ pub(super) fn sections(study: &SizesAnalysis<'_>) -> Vec<Section> {
         sections.push(Section::new("summary", "Summary", "Findings", vec![findings(found)]));
     }
     if !lines.lines.is_empty() {
-        let about = "For each kind of call: the wait farthest from what is typical of its run, and when in the run it \
-                     occurred. Typical is the median latency, and of streams one way the mean time between \
+        let about = "For each kind of call: the wait that is farthest from its run’s typical value, and when it \
+                     occurred. The typical value is the median latency or, for one-way streams, the mean time between \
                      two readings of the clock. Spikes are part of every mean, percentile and maximum on this page.";
         let spikes = vec![Block::about(about), Block::Table(figures::spikes(lines))];
         sections.extend([
@@ -71,8 +71,8 @@ pub(super) fn sections(study: &SizesAnalysis<'_>) -> Vec<Section> {
         Block::Raw(html! { p.about data-count aria-live="polite" {} }),
         Block::Table(figures::table(study)),
         Block::hint(
-            "Click a column to sort by it. Throughput counts payload bytes in one direction. “Of socket” is \
-             the rate beside that of a bare socket that moves the same bytes in the same run. CPU is the client's, \
+            "Click a column header to sort by it. Throughput counts payload bytes in one direction. “Of socket” is the \
+             rate relative to a bare socket that moves the same bytes in the same run. CPU is the client's, \
              user and system together, per operation. The same figures are in `results.csv`, and with whole \
              distributions in `results.json`. Click a name for the windows behind its row."
         ),

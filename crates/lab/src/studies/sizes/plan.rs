@@ -193,7 +193,7 @@ impl GridCell<'_> {
         Draft { window: Window::of_figures(point, pair, None), weight: load.weight(self.size) }
     }
 
-    /// Returns for each kind of call the drafts that take turns. A reference joins the first call that it belongs to.
+    /// Returns the alternating drafts of each kind of call. A reference joins the first call that it belongs to.
     fn compared(&self, comparison: &ComparedPairs) -> Vec<Vec<Draft>> {
         let mut references = if comparison.with_socket { self.references.clone() } else { Vec::new() };
         let compared = self.calls.iter().map(|&load| {

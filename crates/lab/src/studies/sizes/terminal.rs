@@ -56,8 +56,8 @@ fn chosen(analysis: &SizesLines<'_>, choices: &Choices) -> String {
     }
     if !text.is_empty() {
         text += &wrapped(&format!(
-            "What moves most messages per second, with its ratio to the next (of a lone call: of median times). \
-             = equal within {}, ? cannot tell.",
+            "The call that moves most messages per second, with its ratio to the next (for a lone call, of median \
+             times). = equal within {}, ? cannot tell.",
             percent(MARGIN - 1.0)
         ));
         text.push('\n');

@@ -72,7 +72,7 @@ fn all_contenders() -> Vec<Contender> {
 /// Returns the connections that the kernel would count.
 fn connections(window: &Window) -> u32 {
     let pair = window.pair.as_ref().expect("every window is a pair's");
-    match window.strategy.expect("every window has a way") {
+    match window.strategy.expect("every window has a strategy") {
         _ if pair.client.variant() == Some("shared") => 1,
         Strategy::Adaptive => (window.point.in_flight / 16).clamp(1, 4),
         Strategy::PerCall => window.point.in_flight,

@@ -29,7 +29,7 @@ pub(super) fn check(linker: &mut Linker, scope: &Scope, message: MessageId, erro
     if option(JSON_CONFLICTS) {
         return;
     }
-    // Field masks use default names, JSON either.
+    // Field masks use the default names; JSON accepts both.
     for with_custom in [false, true] {
         let mut warnings = Vec::new();
         check_json_names(&linker.pool, message, with_custom, errors, &mut warnings);

@@ -75,7 +75,7 @@ impl AsyncRead for Wire {
         let left = self.sent.len() - self.at;
         if left == 0 {
             self.reads_at_end += 1;
-            assert!(self.reads_at_end <= READS_AT_END_MAX, "it reads on behind the end");
+            assert!(self.reads_at_end <= READS_AT_END_MAX, "it keeps reading after the end");
             return Poll::Ready(Ok(()));
         }
         assert!(buf.remaining() > 0, "it reads into no space");

@@ -429,8 +429,8 @@ impl Endpoint {
         Ok((target, config))
     }
 
-    /// Returns the endpoint as one of a balanced channel. Of its [`Limits`] the concurrency limit applies there: as a
-    /// limit of streams of its only connection.
+    /// Returns the endpoint as one of a balanced channel. Only the concurrency limit of its [`Limits`] applies there,
+    /// as the stream limit of its only connection.
     pub(super) fn member(&self) -> Result<thalweg_engine::Endpoint, String> {
         let (target, mut config) = self.config().map_err(|error| error_text(&error))?;
         if let Some(concurrency) = self.limits.concurrency {

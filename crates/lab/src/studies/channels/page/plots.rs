@@ -24,8 +24,8 @@ pub(super) fn over_load(channels: &Channels<'_>) -> Vec<Block> {
         Block::Multiples(panels(channels, &styles, "latency", Unit::Time, Figure::latencies(&STATISTICS))),
         Block::hint(
             "A plot for each delay, all on the same axes, both logarithmic. The grey line is ideal scaling: every call \
-             in flight as fast as the lone call of the fastest line. Bars are intervals of 95 %, of rates and medians; \
-             dots beside them are the windows behind a rate. Point at a plot for its values.",
+             in flight as fast as the lone call of the fastest line. Bars are 95 % intervals of rates and medians; \
+             dots next to them are the windows behind a rate. Hover over a plot for its values.",
         ),
     ]
 }

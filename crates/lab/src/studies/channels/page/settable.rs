@@ -15,26 +15,26 @@ struct Settable {
 const SETTABLE: &[Settable] = &[
     Settable {
         name: OURS,
-        about: "Nothing: a channel finds its number by itself. A number, or bounds, are set where they are known.",
+        about: "Nothing: a channel finds its number automatically. Set a number, or bounds, if you know them.",
         code: "let channel = Channel::builder(\"http://server:50051\").lanes(8).connect_lazy()?;",
     },
     Settable {
         name: "tonic",
-        about: "A channel is one connection. A balanced channel has several, each with a key of its own.",
+        about: "A channel is one connection. A balanced channel has several, each with its own key.",
         code: "let (channel, change) = Channel::balance_channel::<usize>(8);\n\
                for key in 0..8 { change.send(Change::Insert(key, endpoint.clone())).await?; }",
     },
     Settable {
         name: "grpc-cpp",
-        about: "Channels of equal arguments share a connection. Either the pool is each channel’s own, or an argument \
-                differs; the program takes the channels in turn.",
+        about: "Channels with equal arguments share a connection. To avoid that, give each channel its own pool, or a \
+                different argument; the program uses the channels in turn.",
         code: "grpc::ChannelArguments arguments;\n\
                arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // or: SetInt(\"channel.number\", n)\n\
                auto channel = grpc::CreateCustomChannel(target, credentials, arguments);",
     },
     Settable {
         name: "grpc-go",
-        about: "Each client has connections of its own: several clients, which the program takes in turn.",
+        about: "Each client has its own connections: create several clients, which the program uses in turn.",
         code: "connections[n], err = grpc.NewClient(target, options...)",
     },
 ];

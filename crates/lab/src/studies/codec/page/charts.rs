@@ -66,7 +66,7 @@ pub(super) fn costs(results: &CodecResults, analysis: &CodecFigures) -> Vec<Bloc
                 results.data.iter().filter_map(|data| cost_panel(analysis, data, operation, figure));
             let of_figure: Vec<Bars> = of_figure.collect();
             if of_figure.is_empty() {
-                let missing = "This was not counted; see above, or the method.".to_owned();
+                let missing = "Not counted; see above, or the method.".to_owned();
                 blocks.push(Block::When(shown(operation, figure), vec![Block::About(missing)]));
             }
             panels.extend(of_figure);
@@ -144,7 +144,8 @@ pub(super) fn bytes(results: &CodecResults) -> Vec<Block> {
         Block::Key(SIZES.map(|(name, colour, _)| (colour.to_owned(), name.to_owned())).to_vec()),
         Block::Bars(results.data.iter().filter_map(panel).collect()),
         Block::hint(
-            "As the codec writes it, and each message compressed by itself. On average over the messages of a kind.",
+            "As written by the codec, and with each message compressed individually; averages over the messages of a \
+             kind.",
         ),
     ]
 }
@@ -171,9 +172,9 @@ pub(super) fn steps(results: &CodecResults, analysis: &CodecFigures) -> Vec<Bloc
         Block::Legend(styles.clone()),
         Block::Multiples(charts.collect()),
         Block::hint(
-            "The time of a conversion over how many of them were timed together, both logarithmic, for the operation \
-             chosen above. Fifty conversions come before each window and are not counted. Ten conversions of a small \
-             message take less than a microsecond, of which reading the clock is a part.",
+            "Time per conversion over the number of conversions that were timed together, both logarithmic, for the \
+             operation chosen above. Fifty conversions come before each window and are not counted. Ten conversions of \
+             a small message take less than a microsecond, of which reading the clock is a part.",
         ),
     ]
 }
@@ -219,13 +220,13 @@ pub(super) fn calls(analysis: &CodecFigures) -> Vec<Block> {
         return vec![Block::about("No calls were measured in addition to the conversions.")];
     }
     let mut blocks = vec![Block::about(
-        "A call over a UNIX socket whose payload is as large as the message, measured in the same run with this \
-         stack’s client and server (grey), and beside it what the four conversions of a call that echoes the message \
-         take: the request is encoded and decoded, and so is the answer.",
+        "A call over a UNIX socket with a payload as large as the message, measured in the same run with this stack’s \
+         client and server (grey), next to the time of the four conversions of a call that echoes the message: \
+         request and response are each encoded and decoded.",
     )];
     for number in numbers {
         blocks.push(Block::Heading(match number {
-            1 => "A call by itself: its median time".to_owned(),
+            1 => "A lone call: its median time".to_owned(),
             _ => format!("{number} calls in flight: processor time of both sides, for a call"),
         }));
         let shares: Vec<&CallShare> =

@@ -8,8 +8,8 @@ use crate::load::verdict::Verdict;
 use crate::load::{Kind, Pattern, Transport, Work};
 use crate::record::CallType;
 
-/// Returns the recommendations by job and transport, grouped by runs of sizes with the same one. `None` if there is
-/// nothing to choose from.
+/// Returns the recommendations by job and transport; consecutive sizes with the same one share an entry. `None` if
+/// there is nothing to choose from.
 pub(crate) fn sentence(choices: &Choices) -> Option<String> {
     let mut groups: Vec<(Transport, Job)> =
         choices.calls.iter().map(|choice| (choice.transport, choice.job)).collect();

@@ -184,10 +184,10 @@ fn median_clause(cell: &ComparedCell<'_>, against: &Against<'_>) -> Option<Strin
     Some(match verdict {
         Verdict::NoDifference => format!("the median time of a call of {size} does not differ"),
         Verdict::CannotTell => {
-            format!("it cannot be told whether the median time of a call of {size} differs")
+            format!("it is unclear whether the median time of a call of {size} differs")
         }
         _ => {
-            format!("a call of {size} takes {} the median time of {pair}, less is better", ratio_text(ratio))
+            format!("a call of {size} takes {} the median time of {pair}(lower is better)", ratio_text(ratio))
         }
     })
 }

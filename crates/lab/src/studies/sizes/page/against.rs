@@ -178,11 +178,11 @@ fn against(results: &LabResults, comparison: &StacksCompared<'_>) -> Vec<Block> 
         Block::When(when("peer", [pair.to_string()]), vec![shown])
     }));
     blocks.push(Block::Hint(format!(
-        "Each field is a rate of {ours} divided by the peer’s, 2.0 being twice as many operations per second, with the \
-         interval in which the ratio lies with 95 % confidence below it. Fields in the rows of median times are times \
-         divided by times: 0.50 is half the time. The deeper the colour, the larger the difference that is certain. \
-         Point at a field, or go there with the arrow keys, for what was measured; a click or Enter shows its kind of \
-         call in the plots below. **!** marks fields of which windows failed."
+        "Each field is the rate of {ours} divided by the peer’s, so 2.0 means twice as many operations per second, \
+         with its 95 % confidence interval below. In rows of median times, fields are ratios of times: 0.50 is half \
+         the time. The deeper the colour, the larger the difference that is certain. \
+         Hover over a field, or move to it with the arrow keys, for details; a click or Enter shows its kind of call \
+         in the plots below. **!** marks fields with failed windows."
     )));
     blocks
 }
@@ -192,7 +192,7 @@ fn losses_block(comparison: &StacksCompared<'_>) -> Markup {
     let losses = losses(comparison);
     if losses.is_empty() {
         return html! {
-            p.about { "No peer is faster, beyond the noise floor of this study, in any case that was measured." }
+            p.about { "No peer is faster beyond the noise floor in any measured case." }
         };
     }
     html! {

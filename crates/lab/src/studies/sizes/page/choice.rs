@@ -202,16 +202,16 @@ fn ratio(compared: JudgedRatio) -> String {
 pub(super) fn reading() -> Block {
     let margin = percent(MARGIN - 1.0);
     let hints = [
-        "Calls are compared with those that do the same work. One way: client and server streams. A response of the \
-         same size for each message: unary calls, one at a time or overlapping, and bidi streams. A stream one \
-         way moves more messages than one that is answered, and is not compared with it."
+        "Calls are compared with those that do the same work: one-way messages by client and server streams; messages \
+         with a response of the same size by unary calls (one at a time or overlapping) and bidi streams. A one-way \
+         stream moves more messages than one with responses, so the two are not compared."
             .to_owned(),
         format!(
             "A ratio is the best call’s messages per second ÷ those of the nearest other one, from windows of the same \
-             round. The intervals of all pairs of a field’s calls hold at once with 95 %, so that it does not matter \
-             that the best was picked after measuring. **Use**: faster than every other, by more than the noise floor. \
-             **Equal**: the whole interval lies within {margin} of 1. **Cannot tell**: neither; a difference may be \
-             there or not. Of many fields without a difference one in twenty may look like one."
+             round. The intervals of all pairs of a field’s calls hold together with 95 % confidence, so it does not \
+             matter that the best call was picked after measuring. **Use**: faster than every other, by more than the \
+             noise floor. **Equal**: the whole interval lies within {margin} of 1. **Cannot tell**: neither; there may \
+             be a difference or not. About one in twenty fields without a difference may show one by chance."
         ),
         "Click a name for the windows behind its figures.".to_owned(),
     ];

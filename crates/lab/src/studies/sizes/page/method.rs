@@ -22,10 +22,10 @@ pub(in crate::studies::sizes) fn method(results: &LabResults) -> Vec<String> {
     let times = results.points.first().map(|result| {
         let (warmup, measured) = (result.point.warmup.as_nanos() as f64, result.point.duration.as_nanos() as f64);
         format!(
-            "Each point has {rounds} windows, in turns with all that it is compared with, there and back. A window is \
-             driven for {} that do not count, so that connections, caches and windows are warm, and then measured for \
-             {}. A rate is the geometric mean of its windows, and its interval of 95 % follows from how much they \
-             differ; percentiles are the medians of the windows’ percentiles.",
+            "Each point has {rounds} windows, interleaved with everything that it is compared with, in forward and \
+             then reverse order. A window starts with an uncounted warm-up of {}, so that connections, caches and \
+             windows are warm, and is then measured for {}. A rate is the geometric mean of its windows, and its 95 % \
+             interval follows from how much they differ; percentiles are the medians of the windows’ percentiles.",
             time(warmup),
             time(measured)
         )
@@ -33,32 +33,32 @@ pub(in crate::studies::sizes) fn method(results: &LabResults) -> Vec<String> {
     let sentences = [
         Some(pinned),
         Some(
-            "The load is a closed loop: a call waits for the one before it. Latency tells how long calls take once \
-             they are made, not how long they would wait in a queue."
+            "The load is a closed loop: a call waits for the one before it. Latency is how long calls take once they \
+             are made, not how long they would wait in a queue."
                 .to_owned(),
         ),
         Some(format!(
             "Unary calls are made one at a time, and with {in_flight} in flight on one connection. Streams are one per \
-             connection and pipelined: the driver hands messages over as fast as flow control takes them; of a bidi \
+             connection and pipelined: the driver hands messages over as fast as flow control permits; on a bidi \
              stream up to 1 MiB or 4096 messages await their echo."
         )),
         Some(
-            "All four kinds of call start their clock when a message is handed to the library, before it is encoded. \
-             It stops for unary calls and bidi streams when the answer is in hand, for client streams when the next \
-             message may be handed over, for server streams when the next message is in hand."
+            "For all four call types, the clock starts when a message is handed to the library, before it is encoded. \
+             It stops when the response is available (unary calls and bidi streams), when the next message may be \
+             handed over (client streams), or when the next message is available (server streams)."
                 .to_owned(),
         ),
         times,
         Some(
             "One monotonic clock. Percentiles are from HDR histograms of three digits; minimum, mean and maximum are \
-             exact. A status other than OK is an error and no latency. Connections are counted in the kernel."
+             exact. A status other than OK is an error and has no latency. Connections are counted in the kernel."
                 .to_owned(),
         ),
         Some(
             "The bare socket moves the same payloads, each with gRPC’s five bytes of prefix and nothing else, in the \
-             same run: as an echo with as many in flight, or one way; the fastest of three connections counts. It is \
-             a reference and no bound: one thread a side reads and writes in turn, and a stack that does both at once \
-             can exceed it."
+             same run: as an echo with as many in flight, or one way; the fastest of three connections counts. It is a \
+             reference, not a bound: one thread per side alternates between reading and writing, and a stack that does \
+             both at once can exceed it."
                 .to_owned(),
         ),
         Some(format!(
@@ -81,16 +81,16 @@ fn comparing() -> Vec<String> {
             .to_owned(),
         format!(
             "A ratio is ours ÷ theirs: the geometric mean over pairs of windows of the same round. Windows that failed \
-             or had errors are in no pair and are counted; with fewer than {PAIRS_MIN} pairs there is no interval. \
-             Windows whose client was the limit stay: a pair is compared as a whole, its client included."
+             or had errors are excluded from pairs, and counted; with fewer than {PAIRS_MIN} pairs there is no \
+             interval. Windows whose client was the limit stay: a pair is compared as a whole, including its client."
         ),
         "The 95 % interval comes from how much the pairs differ: each end is the farther one of Student’s t of the log \
          ratios and of a bootstrap over pairs, widened for small samples. In simulated studies with 6 to 16 pairs, its \
          coverage is about 95 %, or 87 to 93 % if only one side has long waits."
             .to_owned(),
         "“Faster” and “slower” require that the interval excludes 1 and that the ratio differs from 1 by more than the \
-         noise floor, which is measured by comparing thalweg with itself in the same rounds. Of many equal cells, \
-         about one in twenty still looks different by chance."
+         noise floor, which is measured by comparing thalweg with itself in the same rounds. About one in twenty equal \
+         cells still looks different by chance."
             .to_owned(),
         format!(
             "“No difference” requires that neither is faster and that the whole interval is within {} of 1. If no \

@@ -62,17 +62,17 @@ pub(super) fn blocks(analysis: &SizesLines<'_>) -> Vec<Block> {
         chart(analysis, "latency", ["Latency", LATENCY], time(), &latencies),
         chart(analysis, "rate", ["Rate", RATE], y(Unit::Rate, true), &[rate]),
         chart(analysis, "throughput", ["Throughput", THROUGHPUT], y(Unit::Throughput, false), &[throughput]),
-        chart(analysis, "pace", ["Pace of streams one way", PACE], time(), &[pace]),
-        chart(analysis, "gap", ["Largest gap in streams one way", GAP], time(), &[gap]),
+        chart(analysis, "pace", ["Pace of one-way streams", PACE], time(), &[pace]),
+        chart(analysis, "gap", ["Largest gap in one-way streams", GAP], time(), &[gap]),
     ];
     vec![
         Block::Choices(vec![Choice::buttons("transport", "Transport", offered), statistic(&STATISTICS)]),
         Block::Legend(legend.collect()),
         Block::Charts(charts),
         Block::hint(
-            "Bars are intervals of 95 %, of rates, throughputs and medians; dots are the windows behind a rate. Point \
-             at a plot for its values; a click on a point leads to its windows. Drag over a part to \
-             enlarge it; a double click shows all again. The size axis is logarithmic, with 0 B set beside it.",
+            "Bars are 95 % intervals of rates, throughputs and medians; dots are the windows behind a rate. Hover over \
+             a plot for its values; a click on a point leads to its windows. Drag to zoom, double-click to reset. The \
+             size axis is logarithmic, with 0 B set apart.",
         ),
     ]
 }

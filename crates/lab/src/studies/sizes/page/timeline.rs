@@ -44,10 +44,10 @@ pub(super) fn blocks(study: &SizesAnalysis<'_>) -> Vec<Block> {
     vec![
         Block::Wide(vec![rates(&rows, neighbours), waited(&rows), preempted(&rows)]),
         Block::Hint(format!(
-            "The line is the median of {neighbours} windows that stand next to each other, whatever they measured: \
-             where it leaves 1, something slowed the machine or left it alone. A ring is a window whose client was the \
-             limit, a cross at the lower edge one that is not valid, and a triangle at the upper edge a long wait. A \
-             click leads to the windows of the cell."
+            "The line is the running median of {neighbours} adjacent windows, whatever they measured: where it leaves \
+             1, the machine became slower or faster. A ring is a window whose client was the limit, a cross at the \
+             lower edge a window that is not valid, and a triangle at the upper edge a long wait. A click leads to \
+             the windows of the cell."
         )),
     ]
 }

@@ -24,7 +24,7 @@ pub(super) fn blocks(comparison: &StacksCompared<'_>) -> Vec<Block> {
         styles.push(socket());
     }
     let ratio_about = format!(
-        "{ours} ÷ peer with the interval of 95 %; above 1 {ours} is faster. The band is the noise floor."
+        "{ours} ÷ peer with the 95 % interval; above 1, {ours} is faster. The band is the noise floor."
     );
     let mut blocks = vec![
         Block::Choices(vec![Choice { initial, ..Choice::list("line", "Calls", named) }]),
@@ -66,7 +66,7 @@ pub(super) fn blocks(comparison: &StacksCompared<'_>) -> Vec<Block> {
     }));
     blocks.push(Block::hint(
         "Processor time is user + system, of the client’s and of the server’s process, divided by operations; so are \
-         context switches, voluntary or not. System calls were counted in separate runs; – is not counted."
+         context switches, voluntary or not. System calls were counted in separate runs; – means not counted."
     ));
     blocks
 }

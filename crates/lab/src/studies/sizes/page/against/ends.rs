@@ -10,7 +10,7 @@ pub(super) fn table(comparison: &StacksCompared<'_>, ends: Ends<'_>) -> Markup {
     let Ends { both, client, server } = ends;
     html! {
         table.heat.replaced {
-            caption { "Rates divided by those of " (both) " at both ends, with the interval of 95 %" }
+            caption { "Rates divided by those of " (both) " at both ends, with the 95 % interval" }
             thead {
                 tr {
                     th scope="col" { "Calls" }

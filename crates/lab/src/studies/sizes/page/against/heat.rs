@@ -24,7 +24,7 @@ pub(super) fn table(comparison: &StacksCompared<'_>, (peer, pair): (usize, &Pair
     html! {
         table.heat.many[sizes.len() > SIZES_WIDE] {
             caption {
-                "Rates of " (ours) " divided by those of " (pair) ", over message sizes, with the interval of 95 %"
+                "Rates of " (ours) " divided by those of " (pair) ", over message sizes, with the 95 % interval"
             }
             thead {
                 tr {
@@ -60,7 +60,7 @@ fn rows(line: &HeatLine<'_>, sizes: &[ByteSize], all: Option<&Aggregate>) -> Mar
     html! {
         (row(line, sizes, &line.transport.to_string(), true, all))
         @if line.kind == Kind::LONE_CALL {
-            (row(line, sizes, &format!("{}, median time: less is better", line.transport), false, None))
+            (row(line, sizes, &format!("{}, median time: lower is better", line.transport), false, None))
         }
     }
 }

@@ -19,9 +19,9 @@ pub(super) fn blocks(comparison: &StacksCompared<'_>) -> Vec<Block> {
     let named = cells.iter().enumerate().map(|(index, cell)| (index.to_string(), name(cell)));
     let mut blocks = vec![
         Block::about(
-            "Rates, clients in rows and servers in columns, with the ratio of thalweg’s own pair to each: above 1 that \
-             pair is slower than ours at both ends. A column shows what a client is worth at the same server, a row \
-             what a server is worth to the same client.",
+            "Rates with clients in rows and servers in columns, and the ratio of thalweg’s own pair to each: above 1, \
+             that pair is slower than ours at both ends. A column compares clients at the same server, a row compares \
+             servers with the same client.",
         ),
         Block::Choices(vec![Choice::list("matrix", "Cell", named)]),
     ];
