@@ -329,7 +329,7 @@ impl ChannelConfig {
                 tls: destination.tls.clone(),
             },
             addresses,
-            backoff: self.backoff.clone(),
+            backoff: self.backoff,
             jitter: self.jitter,
             measure: channel.measure,
             calls: Mutex::default(),

@@ -83,9 +83,9 @@ struct Entry {
 }
 
 impl Entry {
-    fn view<'a>(&'a self, error: &'a Option<String>, needs: Needs) -> EndpointView<'a> {
+    fn view<'a>(&'a self, error: Option<&'a String>, needs: Needs) -> EndpointView<'a> {
         let mut view = EndpointView::new(self.id, &self.endpoint, self.state);
-        view.error = error.as_deref();
+        view.error = error.map(String::as_str);
         if needs.outcomes {
             let calls = self.set.calls();
             view.outcomes = Outcomes { succeeded: calls.succeeded, failed: calls.failed };
@@ -206,7 +206,7 @@ impl Control {
         loop {
             let wake_at = {
                 let Some(channel) = channel.upgrade() else { return };
-                if let Some(idle) = self.check_idleness(&channel) { idle } else { self.decide(&channel) }
+                if self.check_idleness(&channel) { None } else { self.decide(&channel) }
             };
             let is_idle = self.idleness.as_ref().is_some_and(|idleness| idleness.is_idle);
             let resolve_at = match self.resolving.poll(Instant::now().into_std()) {
@@ -272,10 +272,9 @@ impl Control {
         tracing::debug!(channel = %target, endpoints = self.entries.len(), dropped = former.len(), "resolved");
     }
 
-    /// Closes the connections of a channel without calls. Returns `None` if it is not idle; otherwise when to check
-    /// again, if not at the next call.
-    fn check_idleness(&mut self, channel: &Views) -> Option<Option<std::time::Instant>> {
-        let idleness = self.idleness.as_mut()?;
+    /// Closes the connections of a channel without calls. Returns whether it is idle.
+    fn check_idleness(&mut self, channel: &Views) -> bool {
+        let Some(idleness) = &mut self.idleness else { return false };
         let has_calls = self.entries.iter().any(|entry| entry.set.in_flight() > 0);
         let is_idle = idleness.check(channel.picks(), has_calls, Instant::now());
         let was_idle = std::mem::replace(&mut idleness.is_idle, is_idle);
@@ -289,7 +288,7 @@ impl Control {
             let (picker, state) = (Arc::new(NoneReady::waiting()), ConnectivityState::Idle);
             channel.publish(&View { endpoints, picker, state });
         }
-        is_idle.then_some(None)
+        is_idle
     }
 
     /// Decides, and publishes the decision. Returns when to decide again at the latest.
@@ -308,8 +307,12 @@ impl Control {
             let failed = state == ConnectivityState::TransientFailure;
             errors.push(if failed { entry.set.last_connect_error() } else { None });
         }
-        let views: Vec<_> =
-            self.entries.iter().zip(&errors).map(|(entry, error)| entry.view(error, needs)).collect();
+        let views: Vec<_> = self
+            .entries
+            .iter()
+            .zip(&errors)
+            .map(|(entry, error)| entry.view(error.as_ref(), needs))
+            .collect();
         let mut wake_at = None;
         let view = match &self.error {
             Some(error) if views.is_empty() => View {

@@ -170,7 +170,7 @@ impl Connector {
             addresses: Addresses::new(self.addresses.target.clone(), source, self.addresses.timeout),
             transport: self.transport.clone(),
             connection: self.connection.clone(),
-            backoff: self.backoff.clone(),
+            backoff: self.backoff,
             jitter: self.jitter,
             measure: self.measure.clone(),
             calls: Mutex::default(),

@@ -278,7 +278,7 @@ async fn name_is_resolved_again_after_the_refresh_period_and_after_failures() {
     sleep(Duration::from_secs(1000)).await;
     calls(&channel, 2).await;
     assert_eq!(third.started(), 0);
-    let _ = network.stop(1);
+    drop(network.stop(1));
     settle().await;
     calls(&channel, 2).await;
     assert_eq!(third.started(), 2);

@@ -26,7 +26,7 @@ fn check_both_ways(connect_pair: LinkedPair, len: usize) {
             from.finish();
         });
         let reads = thread::spawn(move || {
-            assert!(to.read_rest() == expected, "the received bytes differ from those sent")
+            assert!(to.read_rest() == expected, "the received bytes differ from those sent");
         });
         [writes, reads]
     };

@@ -162,7 +162,7 @@ fn a6_ok_and_fatal_codes_end_the_call() {
     }
     // Without non-fatal codes every code is fatal, even with a pushback; OK is never a failure.
     let after = |code| Ended(0, Outcome::new(code).pushback(Pushback::After(MS)));
-    let none = policy().non_fatal_codes([]);
+    let none = policy().non_fatal_codes::<Code>([]);
     check(none, &[(0, Poll, "start 0, wait 500"), (1, after(Code::Internal), "end, cancel [], ended")]);
     let all = policy().non_fatal_codes(Code::ALL);
     check(all, &[(0, Poll, "start 0, wait 500"), (1, after(Code::Ok), "end, cancel [], ended")]);
