@@ -11,7 +11,7 @@
 //! let wire = text_format::to_wire(point, b"x: 42  # the answer\nname: 'here'")?;
 //! assert_eq!(text_format::from_wire(point, &wire)?, "x: 42\nname: \"here\"\n");
 //! let error = text_format::to_wire(point, b"x: 4.2").expect_err("no integer");
-//! assert_eq!(error.to_string(), "line 1, column 4: x: `4.2` is no int32");
+//! assert_eq!(error.to_string(), "line 1, column 4: x: `4.2` is not a valid int32");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
