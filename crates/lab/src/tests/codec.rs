@@ -119,7 +119,7 @@ fn fast_borrowing_codec_does_not_hide_loss_of_owning_ones() {
     let text = finding(&results, "Where it does not").unwrap();
     assert!(text.contains("JSON took less time at strings decode: "), "{text}");
     assert!(
-        text.contains("owned is compared with what is owned") && !text.contains("with dynamic"),
+        text.contains("Owned results are compared with owned ones") && !text.contains("with dynamic"),
         "{text}"
     );
     // It is compared with another codec that borrows.
