@@ -273,7 +273,7 @@ mod tests {
         let unknown = Line { codec: "nobody".to_owned(), ..lines[0].clone() };
         assert_eq!(
             codecs.convert(&unknown, 50, 1),
-            Err("there is no nobody, encode of person-full".to_owned())
+            Err("unknown line nobody, encode of person-full".to_owned())
         );
     }
 

@@ -14,13 +14,13 @@
 //! let options = LinkOptions::new("127.0.0.1:0".parse()?, server.local_addr()?.into());
 //! let link = Link::start(options.delay(Duration::from_millis(2)))?;
 //!
+//! let started = Instant::now();
 //! let mut client = TcpStream::connect(link.address().to_string())?;
-//! let sent = Instant::now();
 //! client.write_all(b"ping")?;
 //! let (mut accepted, _) = server.accept()?;
 //! accepted.read_exact(&mut [0; 4])?;
 //! // The handshake takes a round trip, the bytes another half.
-//! assert!(sent.elapsed() >= Duration::from_millis(6));
+//! assert!(started.elapsed() >= Duration::from_millis(6));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!

@@ -241,7 +241,7 @@ impl LinkOptions {
 
 /// A text that is not a valid option.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is not {what}; use {how}")]
+#[error("invalid {what} `{text}`; use {how}")]
 pub struct ParseOptionError {
     text: String,
     what: &'static str,
@@ -269,7 +269,7 @@ impl FromStr for Jitter {
         let parsed = parsed.map(|jitter| if jitter.time().is_zero() { Self::None } else { jitter });
         parsed.ok_or_else(|| ParseOptionError {
             text: text.to_owned(),
-            what: "a jitter",
+            what: "jitter",
             how: "a duration such as 0.5ms, or normal:0.5ms for its standard deviation",
         })
     }
@@ -292,9 +292,7 @@ impl FromStr for Cut {
         match text.trim() {
             "reset" => Ok(Self::Reset),
             "silent" => Ok(Self::Silent),
-            _ => {
-                Err(ParseOptionError { text: text.to_owned(), what: "a way to cut", how: "reset or silent" })
-            }
+            _ => Err(ParseOptionError { text: text.to_owned(), what: "way to cut", how: "reset or silent" }),
         }
     }
 }
@@ -307,7 +305,7 @@ impl FromStr for Loss {
     fn from_str(text: &str) -> Result<Self, ParseOptionError> {
         let error = || ParseOptionError {
             text: text.to_owned(),
-            what: "a loss of connection",
+            what: "loss of connection",
             how: "after=10s, bytes=1000000 or every=30s (random, on average), with `,silent` for no reset",
         };
         let positive = |time: Duration| (!time.is_zero()).then_some(time);
@@ -336,7 +334,7 @@ impl FromStr for StallPlan {
     fn from_str(text: &str) -> Result<Self, ParseOptionError> {
         let error = || ParseOptionError {
             text: text.to_owned(),
-            what: "a stall",
+            what: "stall",
             how: "for=2s,after=10s,every=30s or a part of it, with `every` longer than `for`",
         };
         let mut plan = Self::default();
@@ -412,7 +410,7 @@ mod tests {
     #[test]
     fn parse_errors_name_the_valid_forms() {
         let error = "10s".parse::<Loss>().unwrap_err().to_string();
-        assert!(error.starts_with("`10s` is not a loss of connection: write after=10s"), "{error}");
+        assert!(error.starts_with("invalid loss of connection `10s`; use after=10s"), "{error}");
     }
 
     #[test]

@@ -59,7 +59,7 @@ mod tests {
         assert_eq!("/a.B/C".parse(), Ok(Selection::Method("a.B/C".to_owned())));
         assert_eq!("9-9".parse(), Ok(Selection::Numbers(9..=9)));
         assert!("3-x".parse::<Selection>().is_err());
-        assert!("9-3".parse::<Selection>().unwrap_err().contains("write 3-9"));
+        assert!("9-3".parse::<Selection>().unwrap_err().contains("use 3-9"));
         assert!("".parse::<Selection>().is_err());
     }
 }

@@ -21,6 +21,19 @@ fn compare(arguments: &[&str]) -> (Option<i32>, String, String) {
     outcome(thalweg(&[&["compare"], arguments].concat()).output().unwrap())
 }
 
+/// Repeats a comparison that other programs disturbed, up to twice, unless its exit code is as expected.
+fn compare_undisturbed(arguments: &[&str], expected_code: i32) -> (Option<i32>, String, String) {
+    let mut compared = compare(arguments);
+    for _ in 0..2 {
+        let (code, report, _) = &compared;
+        if *code == Some(expected_code) || !report.contains("windows are not valid") {
+            break;
+        }
+        compared = compare(arguments);
+    }
+    compared
+}
+
 fn serve(flags: &str) -> String {
     format!("{PROGRAM} serve --listen 127.0.0.1:{{port}} --threads 1 {flags}")
 }
@@ -92,7 +105,7 @@ fn servers_are_compared_at_fixed_rate_over_tls_and_unix_sockets() {
     let rate = ["--", "--call", "grpc.testing.BenchmarkService/UnaryCall", "--rps", "40", "-c", "4"];
     let check = |sides: &[&str], load: &[&str]| {
         let arguments = [sides, &["-O", "json", "--fail-on", "p50"], &SHORT, &rate, load].concat();
-        let (code, stdout, stderr) = compare(&arguments);
+        let (code, stdout, stderr) = compare_undisturbed(&arguments, 3);
         assert_eq!(code, Some(3), "{stdout}{stderr}");
         assert!(stderr.contains("B is worse than A: p50 is "), "{stderr}");
         let report: Value = serde_json::from_str(&stdout).unwrap();

@@ -236,7 +236,7 @@ fn schema_adds_names_types_and_remarks() {
     check(9, "fixed64 phone = 9", 7.into(), "clears mail");
     check(10, "int32 age = 2", 0.into(), "default");
     check(11, "int32 age = 2", Json::Null, "wire type LEN, expected VARINT");
-    check(12, "", Json::Null, "unknown");
+    check(12, "", Json::Null, "not in the schema");
     assert_eq!(fields[2]["message"]["fields"][0]["value"], "Bergen");
     assert_eq!(fields[7]["message"]["fields"][1]["value"], 1.5);
 }

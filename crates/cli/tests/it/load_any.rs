@@ -322,7 +322,7 @@ fn results_are_merged() {
     std::fs::write(path("c.json"), "{}").unwrap();
     let (code, _, stderr) = merge(&[&files[0], &path("c.json")]);
     assert_eq!(code, Some(1));
-    assert!(stderr.contains("c.json: is not a result of"), "{stderr}");
+    assert!(stderr.contains("c.json: not a result of"), "{stderr}");
 }
 
 #[test]

@@ -145,9 +145,9 @@ fn results_missing_at_timeout_are_reported() {
     fs::write(results.path("1.json"), "{\"schema\": ").unwrap();
     fs::write(results.path("settings.json"), "{}").unwrap();
     let (code, _, stderr) = waited("2");
-    assert!(code == Some(1) && stderr.contains("1.json: is not a result"), "{stderr}");
+    assert!(code == Some(1) && stderr.contains("1.json: not a result of"), "{stderr}");
     let (code, _, stderr) = merge(&[folder]);
-    assert!(code == Some(1) && stderr.contains("1.json: is not a result"), "{stderr}");
+    assert!(code == Some(1) && stderr.contains("1.json: not a result of"), "{stderr}");
     fs::remove_file(results.path("1.json")).unwrap();
     let (code, stdout, _) = merge(&[folder]);
     assert!(code == Some(0) && stdout.contains("part 1 of 2 is missing"), "{stdout}");

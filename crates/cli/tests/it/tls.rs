@@ -99,7 +99,7 @@ fn server_serves_several_certificates() {
     let unfit = [pair("first", "first"), pair("second", "third")].concat();
     refused(&unfit, &[&second, &file("third", "server.key"), "does not match the certificate"]);
     let one_more = [&pair("first", "first")[..], &["--cert".to_owned(), second.clone()]].concat();
-    refused(&one_more, &["2 --cert and 1 --key"]);
+    refused(&one_more, &["2 --cert but 1 --key"]);
     let twice = [pair("first", "first"), pair("second", "second"), pair("second", "second")].concat();
     refused(&twice, &["`shop.test` is in two certificates", &second]);
 }

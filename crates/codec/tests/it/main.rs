@@ -74,7 +74,7 @@ fn bench_lists_codecs_and_answers_requests() {
     let unknown = json!({"data": "order", "codec": "xml", "operation": "decode"});
     assert_eq!(
         bench.request(&json!({"allocations": {"line": unknown}})),
-        json!({"error": "there is no xml, decode of order"})
+        json!({"error": "unknown line xml, decode of order"})
     );
     let error = &bench.request(&json!({"sing": {}}))["error"];
     assert!(error.as_str().unwrap().starts_with("invalid request: unknown variant `sing`"), "{error}");

@@ -273,7 +273,7 @@ impl Maintenance {
             if let Missing::Request { deadline: Some(deadline) } = missing
                 && deadline <= now
             {
-                late.push((key, Status::deadline_exceeded()));
+                late.push((key, Status::deadline_exceeded_at("the request was not complete")));
                 continue;
             }
             // A peer that may not send because its other streams go first is not late.

@@ -308,7 +308,7 @@ fn invalid_descriptors_are_rejected() {
         "file 1 of descriptor set 2 is not a valid google.protobuf.FileDescriptorProto: ",
     );
     check(&[set(&[("a.proto", &[]), ("", &[])])], "file 2 of descriptor set 1 has no name");
-    check(&[set(&[("a.proto", &["b.proto"])])], "a.proto imports b.proto, which is in no descriptor set: ");
+    check(&[set(&[("a.proto", &["b.proto"])])], "a.proto imports b.proto, which is in no descriptor set; ");
     // Another set may have the import, in any order.
     let sets = [set(&[("a.proto", &["b.proto"])]), set(&[("b.proto", &[]), ("a.proto", &[])])];
     let builder = sets.into_iter().fold(Reflection::builder(), ReflectionBuilder::descriptors);

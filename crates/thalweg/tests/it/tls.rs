@@ -288,7 +288,7 @@ fn invalid_identities_are_named() {
         let error = server().tls(tls).into_parts().expect_err("it can't be used").to_string();
         assert!(error.contains(part), "{error}");
     };
-    check(ServerTlsConfig::new(), "set a TLS identity");
+    check(ServerTlsConfig::new(), "set an identity");
     let pair = |certificate: &Issued, key: &Issued| {
         Identity::from_pem(pem("CERTIFICATE", &certificate.certificate), pem("PRIVATE KEY", &key.key))
     };

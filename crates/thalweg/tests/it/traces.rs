@@ -248,8 +248,9 @@ async fn rejected_call_has_span() {
     check(&[], &large, &nothing, false, too_large).await;
     let timeout = [("grpc-timeout", "1m")];
     let in_pieces = |peer: &mut Peer| _ = peer.message(1, false, b"hello").data(1, true, b"");
-    check(&timeout, &nothing, &in_pieces, false, "DEADLINE_EXCEEDED, the deadline").await;
-    check(&timeout, &nothing, &nothing, false, "DEADLINE_EXCEEDED, the deadline").await;
+    let late = "DEADLINE_EXCEEDED, deadline exceeded: the request was not complete";
+    check(&timeout, &nothing, &in_pieces, false, late).await;
+    check(&timeout, &nothing, &nothing, false, late).await;
     let unknown = "UNIMPLEMENTED, grpc-encoding \"x\" is not supported";
     check(&[("grpc-encoding", "x")], &whole, &nothing, false, unknown).await;
     let malformed = "INTERNAL, malformed binary metadata in \"a-bin\"";

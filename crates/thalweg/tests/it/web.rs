@@ -118,5 +118,6 @@ async fn invalid_descriptors_are_an_error_at_start() {
     let address = "127.0.0.1:0".parse().expect("an address");
     let error = server.bind(&[address]).await.expect_err("no descriptors");
     assert!(matches!(error, BindError::Fallback(_)), "{error}");
-    assert!(error.to_string().starts_with("protocols other than gRPC: invalid descriptors: "), "{error}");
+    let expected = "failed to set up protocols other than gRPC: invalid descriptors: ";
+    assert!(error.to_string().starts_with(expected), "{error}");
 }

@@ -66,8 +66,8 @@ async fn response_to_head_has_no_content() {
         let fields = [(":method", "HEAD"), (":scheme", "http"), (":path", path), (":authority", "a")];
         assert_eq!(response_lines(web, &fields, &[":status", "content-length"]).await, expected, "{path}");
     };
-    check(Web::new(), "/nothing", ":status: 404\ncontent-length: 29").await;
-    check(Web::new(), "/test.Echo/Echo", ":status: 405\ncontent-length: 22").await;
+    check(Web::new(), "/nothing", ":status: 404\ncontent-length: 26").await;
+    check(Web::new(), "/test.Echo/Echo", ":status: 405\ncontent-length: 28").await;
     let page = include_str!("../../../openapi/page/page.html").len();
     check(Web::new().docs(true), "/docs", &format!(":status: 200\ncontent-length: {page}")).await;
     check(Web::new().fallback(Fallback), "/a", ":status: 200\ncontent-length: 8").await;

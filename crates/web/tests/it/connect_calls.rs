@@ -300,7 +300,8 @@ async fn message_sizes_are_limited() {
     assert_eq!(counters.started.load(Ordering::SeqCst), 2);
     check("One", JSON, Bytes::from_static(br#"{"text":"size 90"}"#).into(), "resource_exhausted").await;
     // It would fit in wire format.
-    check("One", JSON, Bytes::from_static(br#"{"text":"size 50"}"#).into(), "longer than 60 bytes").await;
+    check("One", JSON, Bytes::from_static(br#"{"text":"size 50"}"#).into(), "the output exceeds 60 bytes")
+        .await;
 }
 
 #[tokio::test]

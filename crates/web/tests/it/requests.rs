@@ -145,7 +145,7 @@ fn map_entries_are_parameters() {
     check("GET /all?by_bool[true]=YQ", r#"{"byBool":{"true":"YQ=="}}"#);
     check("GET /all?inner.labels[~!@%23$%25^%26*()[]]=v", r#"{"inner":{"labels":{"~!@#$%^&*()[]":"v"}}}"#);
     check("GET /all?counts[a]=x", "parameter `counts[a]`: `x` is not a number");
-    check("GET /all?by_number[x]=1", "parameter `by_number[x]`: the key: `x` is not a number");
+    check("GET /all?by_number[x]=1", "parameter `by_number[x]`: invalid key: `x` is not a number");
     check("GET /all?counts[a=1", "parameter `counts[a`: expected a closing bracket at the end");
     check("GET /all?counts[a]b=1", "parameter `counts[a]b`: expected a closing bracket at the end");
     check(

@@ -149,7 +149,7 @@ async fn head_is_get_without_body() {
     let len = FAILURE.len();
     check("HEAD /v1/one/n?text=fail", "", &format!("404\ncontent-length: {len}\nretry-after: 7\n")).await;
     check("HEAD /v1/many/n?count=3", "", "200\ncontent-type: application/x-ndjson\n").await;
-    check("HEAD /v1/one", "", "405\nallow: POST\ncontent-length: 22\n").await;
+    check("HEAD /v1/one", "", "405\nallow: POST\ncontent-length: 28\n").await;
 }
 
 #[tokio::test]

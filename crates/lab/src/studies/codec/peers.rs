@@ -77,11 +77,11 @@ mod tests {
             (Format::Json, Operation::RoundTrip)
         );
         assert_eq!((peer.loops[0].conversions, peer.loops[0].elapsed_ns), (10, 90_000));
-        assert_eq!(read("x", b"{}").unwrap_err().split(':').next(), Some("no thalweg.codec-peer/1"));
+        assert_eq!(read("x", b"{}").unwrap_err().split(':').next(), Some("invalid thalweg.codec-peer/1"));
         let other = text.replace("codec-peer/1", "codec-peer/2");
         assert_eq!(
             read("x", other.as_bytes()).unwrap_err(),
-            "thalweg.codec-peer/2, not thalweg.codec-peer/1"
+            "thalweg.codec-peer/2, expected thalweg.codec-peer/1"
         );
     }
 }

@@ -228,10 +228,10 @@ mod tests {
         assert_eq!(codecs.convert(&line, 7), Err(echoed.to_owned()));
         assert_eq!(codecs.allocations(&line), Ok(Allocations { blocks: 1.0, bytes: 20.5 }));
         let unlike = codecs.write_messages(Path::new("/tmp")).unwrap_err();
-        assert_eq!(unlike, "invalid output of `peer bench`; see peers/README.md");
+        assert_eq!(unlike, "`peer bench` printed an invalid response; see peers/README.md");
         let ended = codecs.instructions(Path::new("/tmp")).unwrap_err();
         assert_eq!(ended, "`peer bench` exited before it responded");
-        assert!(codecs.convert(&line, 10).is_err(), "who has ended answers nothing more");
+        assert!(codecs.convert(&line, 10).is_err(), "an ended program does not respond");
     }
 
     #[test]
@@ -244,14 +244,14 @@ mod tests {
             start_script(&format!("echo '{}'", HELLO.replace('\n', "").replace("bench/1", "bench/2")))
                 .unwrap_err();
         assert!(
-            other.to_string().ends_with("speaks thalweg.codec-bench/2, not thalweg.codec-bench/1"),
+            other.to_string().ends_with("speaks thalweg.codec-bench/2, expected thalweg.codec-bench/1"),
             "{other}"
         );
         assert!(
             start_script("echo hello")
                 .unwrap_err()
                 .to_string()
-                .contains("printed no thalweg.codec-bench/1: ")
+                .contains("printed invalid thalweg.codec-bench/1: ")
         );
     }
 }

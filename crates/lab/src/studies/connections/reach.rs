@@ -74,7 +74,7 @@ impl Reach {
         } else {
             format!("clients have {ports} ports (net.ipv4.ip_local_port_range)")
         };
-        format!("The grid ends at {most} connections, and leaves {beyond} out: {limit}.")
+        format!("The grid ends at {most} connections and omits {beyond}: {limit}.")
     }
 }
 
@@ -105,7 +105,7 @@ mod tests {
         let (allowed, cut) = Reach { descriptors: 4096, ports: 28_232 }.allowed(&requested);
         assert_eq!(allowed, [1, 10, 3896]);
         let cut = cut.unwrap();
-        assert!(cut.contains("leaves 20000 out") && cut.contains("4096 descriptors"), "{cut}");
+        assert!(cut.contains("omits 20000:") && cut.contains("4096 file descriptors"), "{cut}");
         let (allowed, cut) = Reach { descriptors: 1 << 20, ports: 11_000 }.allowed(&requested);
         assert_eq!(allowed, [1, 10, 10_000]);
         assert!(cut.unwrap().contains("11000 ports"));

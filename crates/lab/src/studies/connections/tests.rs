@@ -147,5 +147,5 @@ fn external_server_is_reported_by_rate() {
     }
     let analysis = ConnectionsAnalysis::of(&results);
     let answer = analysis.answer.unwrap();
-    assert!(answer.starts_with("Over 10 000 connections, target answers"), "{answer}");
+    assert!(answer.starts_with("Over 10 000 connections, target handles"), "{answer}");
 }

@@ -109,7 +109,7 @@ mod tests {
         let (certificate, key) = pair();
         let identity = || ServerTlsConfig::new().identity(Identity::from_pem(&certificate, &key));
         check(identity(), Ok(()));
-        check(ServerTlsConfig::new(), Err("set a TLS identity"));
+        check(ServerTlsConfig::new(), Err("set an identity"));
         check(identity().client_ca_root(Certificate::from_pem(&certificate)), Ok(()));
         check(identity().client_ca_root(Certificate::from_pem(&key)), Err("swapped"));
         check(ServerTlsConfig::new().identity(Identity::from_pem(&certificate, "")), Err("no private key"));
