@@ -30,6 +30,7 @@ pub(crate) fn run(args: &CallArgs) -> Result<ExitCode, Failure> {
     if matches!(command, CallCommand::Method(_)) && args.output == MessageFormat::Binary {
         terminal::check_takes_bytes("use a pipe (… | xxd), or leave out -O binary")?;
     }
+    let balancing = args.balancing.read()?;
     let files = args.files.read()?;
     if target.is_none() && files.is_none() {
         return Err(Failure::bad_arguments(
@@ -39,7 +40,8 @@ pub(crate) fn run(args: &CallArgs) -> Result<ExitCode, Failure> {
     runtime::runtime(1)?.block_on(async {
         let interrupt = signals::interrupt()?;
         let done = async {
-            let connecting = target.as_deref().map(|target| connecting::Connecting::new(target, args));
+            let connecting =
+                target.as_deref().map(|target| connecting::Connecting::new(target, args, &balancing));
             match command {
                 CallCommand::List { service } => {
                     let mut catalogue = catalogue::of(files, connecting, args).await?;

@@ -17,7 +17,8 @@ use crate::terminal::{self, Syntax};
 pub(crate) struct CommonArgs {
     /// Server to load: HOST:PORT, https://HOST or unix:PATH
     ///
-    /// Also dns:///HOST:PORT, ipv4:, ipv6:, grpc://, grpcs:// and unix-abstract:NAME.
+    /// Also dns:///HOST:PORT, ipv4:, ipv6:, grpc://, grpcs:// and unix-abstract:NAME. Several servers, for --lb: a name
+    /// with several addresses, ipv4:IP:PORT,IP:PORT or HOST:PORT,HOST:PORT.
     #[arg(value_parser = target::parse)]
     pub(crate) target: String,
 
@@ -34,6 +35,8 @@ pub(crate) struct CommonArgs {
     pub(crate) in_flight: Option<u32>,
 
     /// Number of connections
+    ///
+    /// They are those of one channel. A channel that balances (--lb) has as many to each server.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) connections: u32,
 

@@ -7,6 +7,7 @@
 )]
 
 mod alternate_screen;
+mod balancing;
 mod bars;
 mod call;
 mod call_arguments;

@@ -73,6 +73,7 @@ pub(crate) fn text(run: &LoadRun) -> String {
         );
     }
     rows.errors(&run.errors);
+    servers(run, &mut rows);
     rows.client_cpu(run.client_cpu_per_call.as_ref(), "per call");
     rows.connections(run.connections, run.connections_established);
     run.not_valid.reasons.iter().for_each(|reason| rows.row("NOT VALID", reason.text.clone()));
@@ -107,6 +108,19 @@ pub(crate) fn text(run: &LoadRun) -> String {
         text.push_str(&histogram(latency));
     }
     text
+}
+
+/// Adds a line per server: `10.0.0.1:80  7500 calls (75.0 %), 750/s, 0 failed`.
+fn servers(run: &LoadRun, rows: &mut Rows) {
+    let width = run.servers.iter().map(|server| server.server.chars().count()).max().unwrap_or(0);
+    for (at, (server, share, rate)) in run.balanced().enumerate() {
+        let failed = server.failed.map_or(String::new(), |failed| format!(", {failed} failed"));
+        let (name, share, rate) = (&server.server, percent(share), grouped(rate));
+        rows.row(
+            if at == 0 { "servers" } else { "" },
+            format!("{name:width$}  {} ({share}), {rate}/s{failed}", counted(server.calls, "call")),
+        );
+    }
 }
 
 /// Formats a step: `sign up, new  300 ok, 2 failed (2 CHECK)`, with its latency below.

@@ -31,6 +31,7 @@ use crate::random::{random_seed, random_unit};
 use crate::request_headers::{Origin, RawRequestHeaders, RawRequestHeadersCache, RequestHeadersCache};
 use crate::resolver::{AddressSource, Resolver};
 use crate::server_address::ServerAddress;
+use crate::snapshot::ChannelSnapshot;
 #[cfg(feature = "tls")]
 use crate::tls::ClientTlsConfig;
 
@@ -458,6 +459,11 @@ impl Channel {
             snapshot(&closing.lane, Some(Arc::clone(&closing.connection)), Some(&closing.reason))
         });
         open.chain(closing).collect()
+    }
+
+    /// Returns the channel as [`inventory::channels`](crate::inventory::channels) lists it: its lanes and their calls.
+    pub fn snapshot(&self) -> ChannelSnapshot {
+        self.shared.endpoints.snapshot()
     }
 
     /// Returns the number of calls that wait for a free stream (the server's SETTINGS_MAX_CONCURRENT_STREAMS).

@@ -4,7 +4,9 @@
 
 pub use crate::endpoints::channels;
 pub use crate::server::servers;
-pub use crate::snapshot::{ChannelSnapshot, Counts, LaneDetails, ServerSnapshot, SocketSnapshot, Traffic};
+pub use crate::snapshot::{
+    ChannelSnapshot, Counts, LaneDetails, PeerCalls, ServerSnapshot, SocketSnapshot, Traffic,
+};
 
 /// Returns the socket with this number, of a server or a channel.
 pub fn socket(id: u64) -> Option<SocketSnapshot> {

@@ -69,8 +69,30 @@ pub struct LaneDetails {
     pub reason: String,
     /// Calls sent.
     pub calls: Counts,
+    /// The same by peer. Of a lane that had connections to more than 16 peers, only the latest ones are listed.
+    pub peers: Vec<PeerCalls>,
     /// Connections: the one that accepts calls, and draining ones.
     pub sockets: Vec<u64>,
+}
+
+/// Calls of a lane to one peer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PeerCalls {
+    /// The peer, as named in messages.
+    pub peer: String,
+    /// Calls sent to it.
+    pub calls: Counts,
+}
+
+impl PeerCalls {
+    /// Adds the calls of a connection to `peer`.
+    pub(crate) fn add(all: &mut Vec<Self>, peer: &str, calls: Counts) {
+        match all.iter_mut().find(|known| known.peer == peer) {
+            Some(known) => known.calls += calls,
+            None => all.push(Self { peer: peer.to_owned(), calls }),
+        }
+    }
 }
 
 /// A connection or a listening socket.

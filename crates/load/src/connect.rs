@@ -2,14 +2,19 @@
 
 use std::time::Duration;
 
-use thalweg::channel::{ChannelBuilder, ConnectError, Lanes};
+use thalweg::channel::{Address, ChannelBuilder, ConnectError, Endpoint, EndpointList, Lanes};
 use thalweg::{Channel, Status};
 use thalweg_measure::code::code_name;
+use thalweg_measure::target;
+use tokio::time::Instant;
 
 use crate::record::LaneRule;
 
 /// Maximum connections of one channel. For more, several channels are used.
 const OF_A_CHANNEL_MAX: u32 = 1024;
+
+/// Time for the other servers to connect once one is connected. One that drops packets must not delay the run.
+const ALL_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Reason why a server does not accept calls.
 #[derive(Debug, thiserror::Error)]
@@ -47,6 +52,19 @@ impl StartError {
     }
 }
 
+/// Returns a builder for a channel to `target`, which may also be a list of [servers](target::servers).
+pub fn channel_builder(target: &str) -> ChannelBuilder {
+    let servers = target::servers(target);
+    if servers.len() < 2 {
+        return Channel::builder(target);
+    }
+    let address =
+        |server: &&str| server.parse().map_or_else(|_| Address::Name((*server).to_owned()), Address::Tcp);
+    let endpoints = servers.iter().map(address).map(Endpoint::new);
+    // The first one is the default `:authority`.
+    Channel::builder(servers[0]).resolver(EndpointList::new(endpoints))
+}
+
 /// Returns the lanes of a channel with at most this many connections.
 pub(crate) fn lanes(rule: LaneRule, connections: u32) -> Lanes {
     match rule {
@@ -68,9 +86,20 @@ pub(crate) async fn connect_all(
     let mut channels = Vec::new();
     for share in shares(connections) {
         let builder = builder.clone().lanes(lanes(rule, share));
-        channels.push(connect(builder, target, patience).await?);
+        let channel = connect(builder, target, patience).await?;
+        wait_for_all(&channel, patience).await;
+        channels.push(channel);
     }
     Ok(channels)
+}
+
+/// Waits while servers of a balanced channel are connecting, so that all of them take part from the first call.
+async fn wait_for_all(channel: &Channel, patience: Duration) {
+    let until = Instant::now() + patience.min(ALL_PATIENCE);
+    let connects = || channel.lanes().iter().any(|lane| lane.state == "CONNECTING");
+    while connects() && Instant::now() < until {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
 }
 
 /// Divides connections between channels: one channel, unless there are more than it can have.

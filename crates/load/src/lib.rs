@@ -73,6 +73,7 @@ mod running;
 mod scenario;
 mod schedule;
 mod search;
+mod servers;
 mod share;
 mod start_time;
 mod starts;
@@ -92,7 +93,7 @@ pub use arrivals::{Arrivals, Spacing};
 pub use benchmark_messages::{BenchmarkMessages, payload, request};
 pub use call::{Call, CallKind, CallMetadata, Calls, Check, Expected, StreamPlan};
 pub use conditions::{Condition, ConditionError};
-pub use connect::StartError;
+pub use connect::{StartError, channel_builder};
 pub use drive::{DriveError, drive};
 pub use label::Label;
 pub use merge::{MergeError, ResultsToAwait, gather};
@@ -103,7 +104,8 @@ pub use plan::{NO_INTERVALS, Pace, Plan, PlanError, Stop, UnfinishedCalls};
 pub use requests::{MakeMessage, Order, Requests};
 pub use response_checks::{FieldPath, ResponseCheck, expected};
 pub use run::{
-    ConditionResult, EARLIER_SCHEMA, Flows, Interval, LoadRun, RunNote, SCHEMA, Search, StepRun, Timing, Try,
+    ConditionResult, EARLIER_SCHEMA, Flows, Interval, LoadRun, RunNote, SCHEMA, Search, ServerRun, StepRun,
+    Timing, Try,
 };
 pub use running::Running;
 pub use scenario::{Channels, Flow, Scenario, Step, Think};

@@ -14,7 +14,7 @@ use thalweg_measure::cpu_time::CpuTime;
 use thalweg_measure::machine::Machine;
 use thalweg_measure::validity::{Reason, Validity};
 
-use self::added::{add_errors, steps, timing};
+use self::added::{add_errors, servers, steps, timing};
 pub use self::error::MergeError;
 pub use self::gather::{ResultsToAwait, gather};
 use self::over_time::{OverTime, over_time};
@@ -94,6 +94,7 @@ impl LoadRun {
             reply: timing(|run| run.reply.as_ref(), "reply")?,
             flow: timing(|run| run.flow.as_ref(), "flow")?,
             steps: steps(runs)?,
+            servers: servers(runs),
             interval_ns,
             intervals,
             spun_ns: sum(|run| run.spun_ns),

@@ -10,6 +10,7 @@ mod figures;
 mod heat;
 mod over_time;
 mod search;
+mod servers;
 mod spread;
 mod steps;
 mod summary;
@@ -47,6 +48,7 @@ pub fn page(run: &LoadRun) -> String {
         ("timings", "Percentiles", timings::section(run)),
         ("errors", "Errors", errors::section(run)),
         ("steps", "Steps", steps::section(run)),
+        ("servers", "Servers", servers::section(run)),
         ("traffic", "Traffic", traffic::section(run)),
         ("facts", "Run", Some(facts::section(run))),
     ];

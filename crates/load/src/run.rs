@@ -127,6 +127,9 @@ pub struct LoadRun {
     /// Steps of a scenario.
     #[serde(default)]
     pub steps: Vec<StepRun>,
+    /// Servers that were called; empty if unknown.
+    #[serde(default)]
+    pub servers: Vec<ServerRun>,
     /// Length of an interval.
     pub interval_ns: u64,
     /// Figures over time.
@@ -192,6 +195,17 @@ pub struct StepRun {
     pub errors: BTreeMap<String, u64>,
     /// Time from the intended start to the end, of successful calls.
     pub latency: Option<Timing>,
+}
+
+/// Calls to one server, as counted by the channel's connections.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServerRun {
+    /// Address of the server.
+    pub server: String,
+    /// Calls to it that ended. Each attempt of a retried call counts.
+    pub calls: u64,
+    /// Those that did not end with OK; `null` if the client cancels streams as planned, which look the same.
+    pub failed: Option<u64>,
 }
 
 /// Counts of a scenario's flows.
@@ -476,6 +490,14 @@ impl LoadRun {
             Some(_) => 0.0,
             None => self.rate_per_s,
         }
+    }
+
+    /// Returns the servers with their share of all calls and their calls per second, if there are several.
+    pub fn balanced(&self) -> impl Iterator<Item = (&ServerRun, f64, f64)> {
+        let servers = if self.servers.len() > 1 { &self.servers[..] } else { &[] };
+        let all = servers.iter().map(|server| server.calls).sum::<u64>().max(1) as f64;
+        let seconds = (self.duration_ns as f64 / 1e9).max(1e-9);
+        servers.iter().map(move |server| (server, server.calls as f64 / all, server.calls as f64 / seconds))
     }
 
     /// Returns the number of finished calls.

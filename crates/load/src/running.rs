@@ -13,6 +13,7 @@ use crate::pacer::Due;
 use crate::plan::{Pace, Plan, Stop};
 use crate::run::{Interval, LoadRun, RunNote, SCHEMA, Search, StepRun, Timing};
 use crate::scenario::Step;
+use crate::servers::Servers;
 use crate::tally::{RunCounters, StepTally, Tally};
 use crate::worker::Shared;
 
@@ -75,6 +76,7 @@ struct RunMeasurements {
     intervals: Intervals,
     /// End of the last interval, in ns of the run's clock.
     since_ns: u64,
+    servers: Servers,
 }
 
 /// Resource usage of the process at one moment.
@@ -129,6 +131,8 @@ pub(crate) enum RunEnd {
 
 impl Running {
     pub(crate) fn new(plan: &Plan, shared: &Arc<Shared>, threads: usize) -> Self {
+        let mut servers = Servers::default();
+        servers.begin(&shared.scenario);
         let measured = RunMeasurements {
             started: SystemTime::now(),
             cpu: CpuTime::of_this_process().unwrap_or_default(),
@@ -138,6 +142,7 @@ impl Running {
             at_end: None,
             intervals: Intervals::new(plan.interval, !shared.scenario.is_one_call()),
             since_ns: shared.from_ns,
+            servers,
         };
         let measured = Mutex::new(measured);
         let state = State { plan: plan.clone(), shared: shared.clone(), threads, id: new_id(), measured };
@@ -183,6 +188,7 @@ impl Running {
         let ClientUsage { cpu, busy_poll_wasted, spun } = self.state.client_usage();
         (measured.cpu, measured.busy_poll_wasted, measured.spun) = (cpu, busy_poll_wasted, spun);
         measured.own = Some(OwnUsage::start(&self.state.shared.scenario.targets));
+        measured.servers.begin(&self.state.shared.scenario);
     }
 
     /// Returns the end of the measured time, if a time ends it.
@@ -193,8 +199,13 @@ impl Running {
 
     /// Marks the end of the measured time. Later usage does not count.
     pub(crate) fn measuring_ends(&self) {
+        let State { plan, shared, .. } = &*self.state;
         let at_end = self.state.client_usage();
-        self.measured().at_end = Some(at_end);
+        let mut measured = self.measured();
+        measured.at_end = Some(at_end);
+        if plan.counted_until_ns() < u64::MAX && !shared.scenario.lasts_to_end() {
+            measured.servers.end(&shared.scenario);
+        }
     }
 
     pub(crate) fn counters(&self) -> RunCounters {
@@ -216,6 +227,7 @@ impl Running {
         let recent = shared.shards.take_recent();
         let end = IntervalEnd { in_flight: self.in_flight(), connections: self.connections() };
         measured.since_ns = now_ns.max(since_ns);
+        measured.servers.read(&shared.scenario);
         measured.intervals.push(since_ns - shared.from_ns, &recent, scheduled, end)
     }
 
@@ -248,7 +260,11 @@ impl Running {
         let unit = if is_one_call { "call" } else { "flow" };
         let delayed = shared.due.as_ref().map(Due::delayed);
         let missed_starts = MissedStarts { dropped, delayed: delayed.unwrap_or(0) };
-        let own = self.measured().own.clone();
+        let (own, servers) = {
+            let mut measured = self.measured();
+            measured.servers.read(&shared.scenario);
+            (measured.own.clone(), measured.servers.runs(&shared.scenario))
+        };
         let mut notes = notes(plan, &counters, unit, missed_starts, end);
         let calls = counters.tally.codes().ok() + counters.tally.codes().failed();
         let none = (calls == 0 && end != RunEnd::NotYet)
@@ -324,6 +340,7 @@ impl Running {
             reply: Timing::of(&tally.replies),
             flow: Timing::of(&counters.flow_times),
             steps: self.steps(&counters.steps),
+            servers,
             interval_ns: plan.interval.as_nanos() as u64,
             intervals: Vec::new(),
             spun_ns: spun.as_nanos() as u64,

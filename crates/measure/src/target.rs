@@ -12,15 +12,37 @@ const SCHEMES: [&str; 5] = ["dns", "unix", "unix-abstract", "ipv4", "ipv6"];
 /// Default port of the library.
 const PORT_DEFAULT: u16 = 443;
 
+/// Returns the servers of a list such as `a:1,b:2`: several `HOST:PORT`, joined by commas. Any other target is one.
+pub fn servers(target: &str) -> Vec<&str> {
+    if has_scheme(target) { vec![target] } else { target.split(',').collect() }
+}
+
+fn has_scheme(target: &str) -> bool {
+    let is_scheme = target.split_once(':').is_some_and(|(scheme, _)| SCHEMES.contains(&scheme));
+    is_scheme || !divided(target).0.is_empty()
+}
+
 /// Converts a target to the library's syntax. Removes `grpc://`, gRPC's `passthrough:///`, and the slash at the end of
-/// a URL. Replaces `grpcs://` by `https://`.
+/// a URL. Replaces `grpcs://` by `https://`. A list of [servers] stays one.
 ///
 /// # Errors
 ///
 /// Returns an error for a URL with a path and for an unknown scheme. Returns an error for a name without a port, except
 /// with `https://`, whose default port is 443.
 pub fn parse(text: &str) -> Result<String, String> {
+    if let servers @ [_, _, ..] = &servers(text)[..] {
+        for server in servers {
+            if has_scheme(server) {
+                return Err(format!("`{text}` is a list, and may have only HOST:PORT, not `{server}`"));
+            }
+            parse(server)?;
+        }
+        return Ok(text.to_owned());
+    }
     let (prefix, host) = divided(text);
+    if !prefix.is_empty() && host.contains(',') {
+        return Err(format!("`{text}` lists several servers; use HOST:PORT,HOST:PORT without `{prefix}`"));
+    }
     let host = if prefix.ends_with("://") { host.strip_suffix('/').unwrap_or(host) } else { host };
     if let Some((scheme, rest)) = text.split_once(':').filter(|_| prefix.is_empty()) {
         let is_scheme = rest.starts_with("//") || rest.starts_with('/');
@@ -76,6 +98,10 @@ pub fn addresses(target: &str) -> io::Result<Vec<SocketAddr>> {
         };
         return list.split(',').map(address).collect();
     }
+    if let servers @ [_, _, ..] = &servers(target)[..] {
+        let found: Vec<_> = servers.iter().map(|server| addresses(server)).collect::<io::Result<_>>()?;
+        return Ok(found.concat());
+    }
     let (_, host) = divided(target);
     let host = host.trim_end_matches('/');
     if has_port(host) {
@@ -117,6 +143,9 @@ mod tests {
         check("grpcs://localhost:1/", "https://localhost:1");
         check("dns:///localhost:1", "dns:///localhost:1");
         check("[::1]:1", "[::1]:1");
+        for other in ["a:1,b:2", "[::1]:1,127.0.0.1:1", "ipv4:1.2.3.4:5,1.2.3.5:6", "unix:/a,b:1"] {
+            check(other, other);
+        }
         for other in ["unix:/a/b", "unix-abstract:a", "ipv4:1.2.3.4", "::1:80", "unix:///a"] {
             check(other, other);
         }
@@ -133,6 +162,16 @@ mod tests {
             ("ftp://host:1", "has the scheme `ftp`, which is not supported; use HOST:PORT"),
             ("passthrough:///", "has no host; use passthrough:///HOST:PORT"),
             ("http://", "has no host"),
+        ] {
+            let error = parse(text).unwrap_err();
+            assert!(error.contains(expected), "{text}: {error}");
+        }
+        for (text, expected) in [
+            ("a:1,b", "`b` has no port"),
+            ("a:1,", "`` has no port"),
+            ("a:1,unix:/b", "may have only HOST:PORT, not `unix:/b`"),
+            ("a:1,https://b", "may have only HOST:PORT, not `https://b`"),
+            ("https://a:1,b:2", "use HOST:PORT,HOST:PORT without `https://`"),
         ] {
             let error = parse(text).unwrap_err();
             assert!(error.contains(expected), "{text}: {error}");
@@ -155,6 +194,7 @@ mod tests {
         check("[::1]:1", &["[::1]:1"]);
         check("ipv4:1.2.3.4:5,1.2.3.5", &["1.2.3.4:5", "1.2.3.5:443"]);
         check("ipv6:[::1]:5", &["[::1]:5"]);
+        check("127.0.0.1:1,[::1]:2", &["127.0.0.1:1", "[::1]:2"]);
         for malformed in ["ipv4:hello", "localhost:port"] {
             let error = addresses(malformed).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{malformed}: {error}");

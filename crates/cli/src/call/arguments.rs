@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use thalweg_dynamic::texts::MessageFormat;
 
+use crate::balancing::BalancingArgs;
 use crate::call_arguments::{EachCallArgs, MetadataArgs};
 use crate::choice::choice;
 use crate::descriptor_files::DescriptorFiles;
@@ -41,7 +42,7 @@ Exit codes:
 pub(crate) struct CallArgs {
     /// [TARGET] list [SERVICE] | describe [SYMBOL] | package.Service/Method
     ///
-    /// Without a target, list and describe read --proto or --protoset.
+    /// Without a target, list and describe read --proto or --protoset. HOST:PORT,HOST:PORT are several servers.
     #[arg(value_name = "TARGET list|describe|METHOD", required = true, num_args = 1..=3)]
     pub(super) words: Vec<String>,
 
@@ -91,6 +92,9 @@ pub(crate) struct CallArgs {
 
     #[command(flatten)]
     pub(super) each: EachCallArgs,
+
+    #[command(flatten)]
+    pub(super) balancing: BalancingArgs,
 
     /// Format of --data
     ///

@@ -27,7 +27,9 @@ pub(crate) async fn complete(args: &CallArgs, here: &str, typed: &str) -> Option
     };
     candidates.retain(|word| word.starts_with(typed));
     let files = args.files.read().ok()?;
-    let connecting = target.and_then(|target| Some(Connecting::new(&target::parse(target).ok()?, args)));
+    let balancing = args.balancing.read().ok()?;
+    let connecting =
+        target.and_then(|target| Some(Connecting::new(&target::parse(target).ok()?, args, &balancing)));
     if let Some(kind) = kind
         && let Ok(mut catalogue) = catalogue::of(files, connecting, args).await
     {

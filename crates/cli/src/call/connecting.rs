@@ -2,9 +2,11 @@
 
 use thalweg::channel::{ChannelBuilder, ConnectError, Lanes};
 use thalweg::{Channel, Code};
+use thalweg_load::channel_builder;
 
 use super::arguments::CallArgs;
 use super::timeline::Timeline;
+use crate::balancing::Balancing;
 use crate::failure::Failure;
 use crate::keepalive::keepalive;
 use crate::status;
@@ -17,10 +19,11 @@ pub(super) struct Connecting {
 }
 
 impl Connecting {
-    pub(super) fn new(target: &str, args: &CallArgs) -> Self {
+    pub(super) fn new(target: &str, args: &CallArgs, balancing: &Balancing) -> Self {
         let timeline = Timeline::new();
         let recorded = timeline.clone();
-        let mut builder = Channel::builder(target)
+        let mut builder = balancing
+            .applied(channel_builder(target))
             .lanes(Lanes::fixed(1))
             .connect_timeout(args.connect_timeout)
             .on_connect_step(move |step| recorded.connecting(step));

@@ -26,6 +26,7 @@ use super::output::Output;
 use super::progress::Progress;
 use super::verdict::verdict;
 use super::watching::{Watcher, WatcherThread};
+use crate::balancing::Balancing;
 use crate::failure::Failure;
 use crate::keepalive::keepalive;
 use crate::{runtime, signals};
@@ -33,13 +34,19 @@ use crate::{runtime, signals};
 /// Runs a load of a method or scenario.
 pub(super) fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
     let plan = args.plan()?;
+    let balancing = args.any.balancing.read()?;
     let output = Output::open(args.output.as_deref(), args.format)?;
-    let (run, was_interrupted) = run_to_output(args, &plan, &output)?;
+    let (run, was_interrupted) = run_to_output(args, &plan, &balancing, &output)?;
     verdict(&run, args.any.max_errors, was_interrupted)
 }
 
 /// Runs the load, judges and writes the result. Returns it and whether it was interrupted.
-fn run_to_output(args: &LoadArgs, plan: &Plan, output: &Output<'_>) -> Result<(LoadRun, bool), Failure> {
+fn run_to_output(
+    args: &LoadArgs,
+    plan: &Plan,
+    balancing: &Balancing,
+    output: &Output<'_>,
+) -> Result<(LoadRun, bool), Failure> {
     let any = &args.any;
     let asked = args.scenario()?;
     let mut files = any.files.read()?;
@@ -50,8 +57,9 @@ fn run_to_output(args: &LoadArgs, plan: &Plan, output: &Output<'_>) -> Result<(L
     // If this fails, the result reports fewer connections.
     let _ = descriptors::raise();
     let threads = args.runtime.threads(|_| 1)?;
+    let ready = prepare(args, &asked, balancing, files);
     let (mut run, was_interrupted) =
-        runtime::runtime(threads)?.block_on(run_plan(args, plan, &asked, files, output))?;
+        runtime::runtime(threads)?.block_on(run_plan(args, plan, ready, output))?;
     let compared = baseline
         .as_ref()
         .map(|baseline| compare_with_baseline(baseline, &run, any.max_regression))
@@ -72,8 +80,7 @@ fn run_to_output(args: &LoadArgs, plan: &Plan, output: &Output<'_>) -> Result<(L
 async fn run_plan(
     args: &LoadArgs,
     plan: &Plan,
-    asked: &ScenarioSpec,
-    files: Option<Catalogue>,
+    ready: impl Future<Output = Result<Scenario, Failure>>,
     output: &Output<'_>,
 ) -> Result<(LoadRun, bool), Failure> {
     let interrupt = signals::interrupt()?;
@@ -82,7 +89,7 @@ async fn run_plan(
     // Counted before connecting, because the reflection connection is closed by the second count.
     let before = Established::now();
     let scenario = tokio::select! {
-        ready = prepare(args, asked, files) => Arc::new(ready?),
+        ready = ready => Arc::new(ready?),
         () = &mut interrupt => return Err(Failure::interrupted("interrupted before the run started")),
     };
     let quit = Arc::new(Notify::new());
@@ -137,6 +144,7 @@ async fn with_announcements<T>(run: impl Future<Output = T>, args: &LoadArgs, pl
 async fn prepare(
     args: &LoadArgs,
     asked: &ScenarioSpec,
+    balancing: &Balancing,
     files: Option<Catalogue>,
 ) -> Result<Scenario, Failure> {
     let targets: Vec<String> = std::iter::once(args.common.target.as_str())
@@ -152,7 +160,7 @@ async fn prepare(
             Some(duration) => channel.busy_poll(duration),
             None => channel,
         };
-        args.tls.applied(&args.common.target, channel)
+        args.tls.applied(&args.common.target, balancing.applied(channel))
     };
     let connecting = Connecting {
         targets: &targets,

@@ -12,6 +12,7 @@ use thalweg_measure::target;
 
 use super::label::{self, Tags};
 use super::start_at;
+use crate::balancing::BalancingArgs;
 use crate::call_arguments::{EachCallArgs, MetadataArgs};
 use crate::choice::choice;
 use crate::descriptor_files::DescriptorFiles;
@@ -113,6 +114,9 @@ pub(crate) struct AnyArgs {
 
     #[command(flatten)]
     pub(super) each: EachCallArgs,
+
+    #[command(flatten)]
+    pub(super) balancing: BalancingArgs,
 
     /// Another server, called in turn; repeatable
     #[arg(help_heading = "Connection", long, value_name = "TARGET", value_parser = target::parse)]

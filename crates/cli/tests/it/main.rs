@@ -1,5 +1,6 @@
 //! Tests of the command as a process, in one binary.
 
+mod balancing;
 mod call;
 mod codec;
 mod compare;

@@ -190,7 +190,8 @@ impl Endpoints {
         }
     }
 
-    fn snapshot(&self) -> ChannelSnapshot {
+    /// Returns the channel's lanes with their calls.
+    pub(crate) fn snapshot(&self) -> ChannelSnapshot {
         let mut calls = *self.calls.lock().unwrap_or_else(PoisonError::into_inner);
         let mut lanes = Vec::new();
         for set in self.sets() {

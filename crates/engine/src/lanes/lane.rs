@@ -24,7 +24,7 @@ use super::observers::{ConnectionObserver, LaneObserver};
 use crate::connection::Connection;
 use crate::executor::ThreadSlot;
 use crate::registry;
-use crate::snapshot::{Counts, LaneDetails};
+use crate::snapshot::{Counts, LaneDetails, PeerCalls};
 use crate::status::Status;
 
 pub(crate) struct Lane {
@@ -59,7 +59,13 @@ struct LaneTotals {
     connections: Vec<Arc<Connection>>,
     /// Calls of connections that are over.
     calls: Counts,
+    /// The same by peer: at most [`PEERS_MAX`], in the order of their first connection's end.
+    peers: Vec<PeerCalls>,
 }
+
+/// Maximum number of peers whose calls a lane remembers. A lane of a balanced channel has one. A lane of `pick_first`
+/// has another one after each failover, for as long as the process runs.
+const PEERS_MAX: usize = 16;
 
 /// The failed attempts to connect since the last success.
 #[derive(Debug, Default)]
@@ -194,14 +200,17 @@ impl Lane {
     /// Returns the lane's state and totals. `closes`: it accepts no more calls.
     pub(super) fn details(&self, closes: bool) -> LaneDetails {
         let totals = self.totals();
-        let (mut calls, connections) = (totals.calls, totals.connections.clone());
+        let (mut calls, mut peers) = (totals.calls, totals.peers.clone());
+        let connections = totals.connections.clone();
         drop(totals);
         for connection in &connections {
-            calls += connection.lock().traffic().calls;
+            let its_calls = connection.lock().traffic().calls;
+            calls += its_calls;
+            PeerCalls::add(&mut peers, &connection.peer, its_calls);
         }
         let sockets = connections.iter().map(|connection| connection.id).collect();
         let state = if closes { "SHUTDOWN" } else { self.state_name() };
-        LaneDetails { id: self.number, state, reason: self.reason.clone(), calls, sockets }
+        LaneDetails { id: self.number, state, reason: self.reason.clone(), calls, peers, sockets }
     }
 
     /// Returns its connection of this number.
@@ -418,6 +427,10 @@ impl ConnectionObserver for Lane {
         let mut totals = self.totals();
         totals.connections.retain(|other| !Arc::ptr_eq(other, connection));
         totals.calls += calls;
+        PeerCalls::add(&mut totals.peers, &connection.peer, calls);
+        if totals.peers.len() > PEERS_MAX {
+            totals.peers.remove(0);
+        }
     }
 }
 

@@ -126,6 +126,25 @@ async fn calls_go_to_all_servers_in_turn() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn calls_are_counted_by_peer_also_after_it_has_stopped() {
+    let network = Network::default();
+    let services = [1, 2].map(|number| network.start(number));
+    let channel = network.round_robin(&[1, 2]);
+    calls(&channel, 100).await;
+    network.stop(1).await.expect("the server stops");
+    calls(&channel, 100).await;
+    settle().await;
+    let lanes = channel.snapshot().lanes;
+    let peers = lanes.iter().flat_map(|lane| &lane.peers);
+    let mut succeeded: Vec<_> = peers.map(|at| (at.peer.clone(), at.calls.succeeded)).collect();
+    succeeded.sort();
+    let expected =
+        [1, 2].map(|number| (address(number).to_string(), services[number as usize - 1].started() as u64));
+    assert_eq!(succeeded, expected);
+    assert_eq!(succeeded.iter().map(|(_, calls)| calls).sum::<u64>(), 200);
+}
+
+#[tokio::test(start_paused = true)]
 async fn no_call_fails_or_waits_for_a_dead_server() {
     for dead in [None, Some(Server::Silent), Some(Server::Mute(Vec::new()))] {
         let network = Network::default();

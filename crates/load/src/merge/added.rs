@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use thalweg_measure::distribution::Distribution;
 
 use super::error::MergeError;
-use crate::run::{LoadRun, StepRun, Timing};
+use crate::run::{LoadRun, ServerRun, StepRun, Timing};
 
 /// Merges one distribution of all runs.
 pub(super) fn timing(
@@ -34,6 +34,21 @@ pub(super) fn steps(runs: &[LoadRun]) -> Result<Vec<StepRun>, MergeError> {
         all.push(StepRun { latency, ..one.clone() });
     }
     Ok(all)
+}
+
+/// Merges the calls to each server; empty if those of a run are unknown.
+pub(super) fn servers(runs: &[LoadRun]) -> Vec<ServerRun> {
+    if runs.iter().any(|run| run.servers.is_empty()) {
+        return Vec::new();
+    }
+    let mut all: BTreeMap<&str, ServerRun> = BTreeMap::new();
+    for one in runs.iter().flat_map(|run| &run.servers) {
+        let server = ServerRun { calls: 0, failed: Some(0), ..one.clone() };
+        let known = all.entry(&one.server).or_insert(server);
+        known.calls += one.calls;
+        known.failed = known.failed.zip(one.failed).map(|(known, more)| known + more);
+    }
+    all.into_values().collect()
 }
 
 pub(super) fn add_errors(all: &mut BTreeMap<String, u64>, more: &BTreeMap<String, u64>) {

@@ -6,7 +6,7 @@ use thalweg_measure::histogram::Histogram;
 use thalweg_measure::validity::Validity;
 
 use super::*;
-use crate::run::Interval;
+use crate::run::{Interval, ServerRun};
 use crate::share::Share;
 
 static NEXT_ID: AtomicU64 = AtomicU64::new(0);
@@ -83,6 +83,7 @@ fn run(started_s: u64, took_ns: impl Iterator<Item = u64>, failed: u64) -> LoadR
         reply: None,
         flow: None,
         steps: Vec::new(),
+        servers: Vec::new(),
         interval_ns: 1_000_000_000,
         intervals: vec![interval(0), interval(1_000_050_000)],
         spun_ns: 7,
@@ -347,4 +348,16 @@ fn incompatible_runs_are_rejected() {
         },
         "invalid latency",
     );
+}
+
+#[test]
+fn calls_of_a_server_are_added() {
+    let server = |server: &str, calls, failed| ServerRun { server: server.to_owned(), calls, failed };
+    let of = |servers: &[ServerRun]| LoadRun { servers: servers.to_vec(), ..run(0, 1..=1, 0) };
+    let one = of(&[server("a:1", 1, Some(1)), server("b:1", 2, Some(0))]);
+    let other = of(&[server("b:1", 4, Some(3)), server("c:1", 8, None)]);
+    let expected = [server("a:1", 1, Some(1)), server("b:1", 6, Some(3)), server("c:1", 8, None)];
+    assert_eq!(LoadRun::merged(&[one.clone(), other]).unwrap().servers, expected);
+    // Results of earlier versions do not name them.
+    assert_eq!(LoadRun::merged(&[one, of(&[])]).unwrap().servers, []);
 }

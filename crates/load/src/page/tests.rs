@@ -5,7 +5,7 @@ mod browser;
 mod sample;
 
 use self::browser::{PROBE, attribute, shown_page};
-use self::sample::{closed, hostile, nothing, open, scenario, searched, stalled};
+use self::sample::{balanced, closed, hostile, nothing, open, scenario, searched, stalled};
 use super::page;
 use crate::run::{Interval, LoadRun};
 
@@ -123,6 +123,24 @@ fn scenario_page_lists_steps() {
         &dom,
         &["a scenario", "sign up", "<small>shop.Carts/Add</small>", "7 ABORTED", "all steps"],
     );
+}
+
+#[test]
+fn page_lists_several_servers() {
+    let row = |cells: [&str; 5]| {
+        let [server, cells @ ..] = cells;
+        format!("<tr><th scope=\"row\">{server}</th><td>{}</td></tr>", cells.join("</td><td>"))
+    };
+    let several = page(&balanced());
+    for cells in [
+        ["10.0.0.1:80", "7\u{202f}500", "75 %", "750", "0"],
+        ["10.0.0.2:80", "2\u{202f}500", "25 %", "250", "12"],
+    ] {
+        assert!(several.contains(&row(cells)), "{cells:?}");
+    }
+    let mut one = balanced();
+    one.servers.truncate(1);
+    assert!(!page(&one).contains("Calls by server"));
 }
 
 #[test]

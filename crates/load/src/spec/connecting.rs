@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
-use thalweg::Channel;
 use thalweg::channel::{ChannelBuilder, Lanes};
 use thalweg_dynamic::metadata::{self, Entry};
 use thalweg_dynamic::{Catalogue, Reflection, ReflectionLimits};
 
 use super::error::SpecError;
-use crate::connect::{connect, connect_all};
+use crate::connect::{channel_builder, connect, connect_all};
 use crate::record::LaneRule;
 use crate::scenario::Channels;
 
@@ -17,7 +16,7 @@ use crate::scenario::Channels;
 pub struct Connecting<'a> {
     /// Servers. The first one is asked for its descriptors.
     pub targets: &'a [String],
-    /// Connections to each server.
+    /// Connections to each target; of a balanced channel to each of its servers.
     pub connections: u32,
     /// Rule for the number of connections.
     pub lanes: LaneRule,
@@ -31,7 +30,7 @@ pub struct Connecting<'a> {
 
 impl Connecting<'_> {
     fn builder(&self, target: &str) -> ChannelBuilder {
-        let builder = Channel::builder(target).connect_timeout(self.timeout);
+        let builder = channel_builder(target).connect_timeout(self.timeout);
         let builder = match self.authority {
             Some(authority) => builder.authority(authority),
             None => builder,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use futures_core::Stream;
+use thalweg_engine::inventory::ChannelSnapshot;
 use thalweg_engine::{
     self as engine, CallOptions, ConnectivityState, Exchange, LaneSnapshot, Method, Pack, ServerAddress,
     Source,
@@ -76,6 +77,12 @@ impl Channel {
     /// Returns the current lanes in the order in which they were opened, followed by those that are closing.
     pub fn lanes(&self) -> Vec<LaneSnapshot> {
         self.engine.lanes()
+    }
+
+    /// Returns the channel as [`inventory::channels`](crate::inventory::channels) lists it: its lanes and their calls,
+    /// also by peer.
+    pub fn snapshot(&self) -> ChannelSnapshot {
+        self.engine.snapshot()
     }
 
     /// Returns the number of calls that wait because no lane has a free stream (the server's

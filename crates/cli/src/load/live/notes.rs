@@ -1,4 +1,4 @@
-//! Lower part of the view: errors, notes, scenario steps and tried rates.
+//! Lower part of the view: errors, notes, scenario steps, servers and tried rates.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -6,7 +6,7 @@ use ratatui::style::{Color, Stylize};
 use ratatui::text::Line;
 use ratatui::widgets::Paragraph;
 use thalweg_load::{LoadRun, Search};
-use thalweg_measure::figures::{grouped, time};
+use thalweg_measure::figures::{grouped, percent, time};
 use thalweg_measure::text::fitted;
 use thalweg_protobuf::printable;
 
@@ -33,6 +33,7 @@ pub(super) fn lines(view: &View, reading: &Reading, columns: usize) -> Vec<Line<
         tries(search, run, columns, &mut lines);
     }
     steps(run, &mut lines);
+    servers(run, &mut lines);
     lines
 }
 
@@ -71,6 +72,24 @@ fn steps(run: &LoadRun, lines: &mut Vec<Line<'static>>) {
         };
         let (ok, failed) = (grouped(step.ok as f64), grouped(step.failed as f64));
         lines.push(Line::from(format!(" {name:<width$} {ok:>12} {failed:>9} {p50:>9} {p99:>9}")));
+    }
+}
+
+fn servers(run: &LoadRun, lines: &mut Vec<Line<'static>>) {
+    let width =
+        run.servers.iter().map(|server| server.server.chars().count()).max().unwrap_or(0).clamp(6, 45);
+    for (at, (server, share, rate)) in run.balanced().enumerate() {
+        if at == 0 {
+            let head = format!(
+                " {:<width$} {:>12} {:>9} {:>9} {:>9}",
+                "server", "calls", "share", "calls/s", "failed"
+            );
+            lines.push(Line::from(head).dim());
+        }
+        let name: String = printable::line(&server.server).chars().take(width).collect();
+        let (calls, share, rate) = (grouped(server.calls as f64), percent(share), grouped(rate));
+        let failed = server.failed.map_or(String::new(), |failed| grouped(failed as f64));
+        lines.push(Line::from(format!(" {name:<width$} {calls:>12} {share:>9} {rate:>9} {failed:>9}")));
     }
 }
 

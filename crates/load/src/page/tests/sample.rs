@@ -7,7 +7,9 @@ use thalweg_measure::distribution::Distribution;
 use thalweg_measure::machine::Machine;
 use thalweg_measure::validity::{Cause, Reason, Validity};
 
-use crate::run::{ConditionResult, Interval, LoadRun, RunNote, SCHEMA, Search, StepRun, Timing, Try};
+use crate::run::{
+    ConditionResult, Interval, LoadRun, RunNote, SCHEMA, Search, ServerRun, StepRun, Timing, Try,
+};
 
 const SECOND: u64 = 1_000_000_000;
 const SECONDS: u64 = 10;
@@ -91,6 +93,7 @@ pub(super) fn open() -> LoadRun {
         reply: None,
         flow: None,
         steps: Vec::new(),
+        servers: Vec::new(),
         interval_ns: SECOND,
         intervals: (0..SECONDS).map(|second| interval(second, 1000.0, 950 + 10 * second, 400_000)).collect(),
         spun_ns: SECOND,
@@ -152,6 +155,13 @@ pub(super) fn scenario() -> LoadRun {
     run
 }
 
+/// Three calls of four went to one of two servers.
+pub(super) fn balanced() -> LoadRun {
+    let server =
+        |server: &str, calls, failed| ServerRun { server: server.to_owned(), calls, failed: Some(failed) };
+    LoadRun { servers: vec![server("10.0.0.1:80", 7500, 0), server("10.0.0.2:80", 2500, 12)], ..closed() }
+}
+
 pub(super) fn searched() -> LoadRun {
     let tried = |rate_per_s, is_met, figure: &str| Try {
         rate_per_s,
@@ -201,6 +211,7 @@ pub(super) fn hostile() -> LoadRun {
     (step.flow, step.step, step.method) = (script(), script(), script());
     step.errors = run.errors.clone();
     (run.kind, run.steps) = ("scenario".to_owned(), vec![step]);
+    run.servers = [1, 2].map(|calls| ServerRun { server: script(), calls, failed: None }).to_vec();
     let tries = vec![Try { rate_per_s: 1.0, reached_per_s: 1.0, is_met: true, figures: vec![script()] }];
     run.search = Some(Search { conditions: vec![script()], found_per_s: None, tries });
     run

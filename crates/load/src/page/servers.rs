@@ -1,0 +1,35 @@
+//! Section with the calls to each server.
+
+use maud::{Markup, html};
+use thalweg_measure::figures::percent;
+use thalweg_measure::page::parts::scrolled;
+
+use super::figures::integer;
+use crate::run::LoadRun;
+
+/// Returns the section if several servers were called.
+pub(super) fn section(run: &LoadRun) -> Option<Markup> {
+    run.balanced().next()?;
+    Some(scrolled(&html! {
+        table.timings {
+            caption.unseen { "Calls by server" }
+            thead {
+                tr {
+                    th scope="col" { "Server" }
+                    @for name in ["calls", "share", "calls/s", "failed"] { th scope="col" { (name) } }
+                }
+            }
+            tbody {
+                @for (server, share, rate) in run.balanced() {
+                    tr {
+                        th scope="row" { (server.server) }
+                        td { (integer(server.calls as f64)) }
+                        td { (percent(share)) }
+                        td { (integer(rate)) }
+                        td { (server.failed.map_or("–".to_owned(), |failed| integer(failed as f64))) }
+                    }
+                }
+            }
+        }
+    }))
+}
