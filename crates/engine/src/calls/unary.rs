@@ -37,7 +37,8 @@ impl Channel {
         message: &M,
         options: &CallOptions,
     ) -> Result<UnaryResponse, Status> {
-        let options = &*self.options(method, options);
+        let configured = self.configured(method, options);
+        let options = configured.as_deref().unwrap_or(options);
         let call = Prepared::new(self, method, metadata, options)?;
         let outcome = {
             // Pinned here so that this large future is not moved again. Most calls have no deadline.
@@ -90,20 +91,16 @@ pub(super) async fn attempts<M: Encode, R: AwaitedResponse>(
             },
         };
         let Attempts { ticket, retries, .. } = &mut attempts;
-        let attempt =
-            UnaryAttempt::new(&connection, ticket, call, retries.fields(), message, &mut large, awaited);
-        match attempt.await {
+        let fields = retries.fields(call);
+        match UnaryAttempt::new(&connection, ticket, call, fields, message, &mut large, awaited).await {
             Attempt::Done(Ok(arrived)) => {
-                match retries.has_policy().then(|| R::failure(&arrived)).flatten() {
-                    None => {
-                        retries.note_success();
-                        return Ok(Outcome::Done(arrived));
-                    }
-                    Some(status) => {
-                        if Box::pin(attempts.failed(status, None, false)).await.is_err() {
-                            return Ok(Outcome::Done(arrived));
-                        }
-                    }
+                let failure = if attempts.has_policy() { R::failure(&arrived) } else { None };
+                let Some(status) = failure else {
+                    channel.note_success();
+                    return Ok(Outcome::Done(arrived));
+                };
+                if Box::pin(attempts.failed(status, None, false)).await.is_err() {
+                    return Ok(Outcome::Done(arrived));
                 }
             }
             Attempt::Done(Err(status)) => return Err(status),
