@@ -233,8 +233,6 @@ impl<Req: Encode, R: AwaitedResponse> UnaryAttempt<'_, '_, Req, R> {
 impl<Req: Encode, R: AwaitedResponse> Future for UnaryAttempt<'_, '_, Req, R> {
     type Output = Attempt<R::Started>;
 
-    #[expect(clippy::inline_always, reason = "150 instructions of a call: hedging is a second caller")]
-    #[inline(always)]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
         match this.progress {
