@@ -73,19 +73,25 @@ impl<'a> Attempts<'a> {
         self.waited(connection)
     }
 
+    /// Waits for the connection to try next, as long as the call is retried.
+    pub(super) async fn wait_for_connection(&mut self) -> Result<Arc<Connection>, Status> {
+        loop {
+            match self.next_connection().await {
+                Ok(connection) => return Ok(connection),
+                Err(status) => {
+                    self.failed(status, None, false).await?;
+                }
+            }
+        }
+    }
+
     /// Opens a stream for messages that follow.
     pub(super) async fn open(
         &mut self,
         slot: impl Fn(StreamId) -> Slot,
     ) -> Result<(Arc<Connection>, SlotKey), Status> {
         loop {
-            let connection = match self.next_connection().await {
-                Ok(connection) => connection,
-                Err(status) => {
-                    self.failed(status, None, false).await?;
-                    continue;
-                }
-            };
+            let connection = self.wait_for_connection().await?;
             match self.open_on(&connection, &slot) {
                 Ok(key) => return Ok((connection, key)),
                 Err(refused) => self.refused(&refused, &connection)?,

@@ -116,6 +116,7 @@ struct RawResponse {
 
 impl AwaitedResponse for RawResponse {
     type Started = SlotKey;
+    const MAY_HAVE_FAILED: bool = true;
     const WAKES_ON: WakesOn = WakesOn::Raw;
 
     fn inbox(self, buffer: Vec<u8>) -> Inbox {
