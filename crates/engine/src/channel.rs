@@ -1,6 +1,5 @@
 //! A handle to a gRPC target, independent of the message types: [`Channel`].
 
-use std::borrow::Cow;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use std::{fmt, io};
@@ -493,16 +492,15 @@ impl Channel {
         &self.shared.target
     }
 
-    /// Returns the options of a call of `method` with the settings of the service config.
+    /// Returns the options of a call of `method` with the settings of the service config, if it has any.
     #[inline]
-    pub(crate) fn options<'a>(&self, method: &Method, options: &'a CallOptions) -> Cow<'a, CallOptions> {
-        if self.shared.service_config.method_configs().is_empty() {
-            return Cow::Borrowed(options);
+    pub(crate) fn configured(&self, method: &Method, options: &CallOptions) -> Option<Box<CallOptions>> {
+        let config = &self.shared.service_config;
+        if config.method_configs().is_empty() {
+            return None;
         }
-        match self.shared.service_config.method(method.service(), method.name()) {
-            Some(config) => Cow::Owned(options.with_method_config(config)),
-            None => Cow::Borrowed(options),
-        }
+        let config = config.method(method.service(), method.name())?;
+        Some(Box::new(options.with_method_config(config)))
     }
 
     /// Returns the throttle of retries, which allows all without a configuration.

@@ -3,15 +3,16 @@
 use std::sync::Arc;
 
 use thalweg_balance::retry::Progress;
+use thalweg_balance::service_config::AttemptPolicy;
 use thalweg_http2::{self as http2, StreamId};
 
 use super::opening::{NotOpened, open_stream};
 use super::prepared::Prepared;
-use super::retries::Retries;
+use super::retries::{FailedAttempt, Retries};
 use crate::call_context::Phase;
 use crate::channel::Channel;
 use crate::connection::{Connection, Slot, SlotKey};
-use crate::endpoints::{Endpoints, WaitTicket};
+use crate::endpoints::WaitTicket;
 use crate::options::CallOptions;
 use crate::status::Status;
 
@@ -20,17 +21,17 @@ const LANES_TRIED_MAX: u32 = 16;
 
 /// Destination of the call's next attempt, and the failures so far.
 pub(super) struct Attempts<'a> {
-    endpoints: &'a Endpoints,
-    pub(super) ticket: WaitTicket<'a>,
+    channel: &'a Channel,
     /// Its progress is updated here.
     call: &'a Prepared,
-    /// Calls with equal keys use the same lane.
+    options: &'a CallOptions,
+    pub(super) ticket: WaitTicket<'a>,
+    /// Calls with equal keys use the same endpoint and lane.
     affinity: Option<u64>,
-    wait_for_ready: bool,
     /// The last lane had no free stream.
     is_full: bool,
     lanes_gone: u32,
-    pub(super) retries: Retries<'a>,
+    pub(super) retries: Retries,
 }
 
 impl<'a> Attempts<'a> {
@@ -40,16 +41,20 @@ impl<'a> Attempts<'a> {
             None => options.affinity,
             Some(name) => call.fields.hash_of(name).or(options.affinity),
         };
-        let wait_for_ready = options.wait_for_ready;
         let ticket = WaitTicket::new(endpoints);
-        let retries = Retries::new(channel, call, options);
-        Self { endpoints, ticket, call, affinity, wait_for_ready, is_full: false, lanes_gone: 0, retries }
+        let retries = Retries::default();
+        Self { channel, call, options, ticket, affinity, is_full: false, lanes_gone: 0, retries }
+    }
+
+    /// Returns whether the call has a retry policy.
+    pub(super) fn has_policy(&self) -> bool {
+        matches!(self.options.attempts, Some(AttemptPolicy::Retry(_)))
     }
 
     /// Returns the connection to try next, unless the call has to wait for one.
     #[inline]
     pub(super) fn connection_at_hand(&self) -> Option<Arc<Connection>> {
-        if self.is_full { None } else { self.endpoints.pick(self.affinity) }
+        if self.is_full { None } else { self.channel.endpoints().pick(self.affinity) }
     }
 
     /// Waits for the connection to try next.
@@ -57,15 +62,27 @@ impl<'a> Attempts<'a> {
         if self.is_full {
             self.is_full = false;
             self.note(Phase::FreeStream);
-            let connection = self.ticket.wait(self.wait_for_ready).await;
+            let connection = self.ticket.wait(self.options.wait_for_ready).await;
             return self.waited(connection);
         }
-        if let Some(connection) = self.endpoints.pick(self.affinity) {
+        if let Some(connection) = self.channel.endpoints().pick(self.affinity) {
             return Ok(connection);
         }
         self.note(Phase::Connection);
-        let connection = self.endpoints.connected(self.affinity, self.wait_for_ready).await;
+        let connection = self.channel.endpoints().connected(self.affinity, self.options.wait_for_ready).await;
         self.waited(connection)
+    }
+
+    /// Waits for the connection to try next, as long as the call is retried.
+    pub(super) async fn wait_for_connection(&mut self) -> Result<Arc<Connection>, Status> {
+        loop {
+            match self.next_connection().await {
+                Ok(connection) => return Ok(connection),
+                Err(status) => {
+                    self.failed(status, None, false).await?;
+                }
+            }
+        }
     }
 
     /// Opens a stream for messages that follow.
@@ -74,13 +91,7 @@ impl<'a> Attempts<'a> {
         slot: impl Fn(StreamId) -> Slot,
     ) -> Result<(Arc<Connection>, SlotKey), Status> {
         loop {
-            let connection = match self.next_connection().await {
-                Ok(connection) => connection,
-                Err(status) => {
-                    self.failed(status, None, false).await?;
-                    continue;
-                }
-            };
+            let connection = self.wait_for_connection().await?;
             match self.open_on(&connection, &slot) {
                 Ok(key) => return Ok((connection, key)),
                 Err(refused) => self.refused(&refused, &connection)?,
@@ -94,7 +105,7 @@ impl<'a> Attempts<'a> {
         slot: impl Fn(StreamId) -> Slot,
     ) -> Result<SlotKey, NotOpened> {
         let mut adapted = None;
-        let headers = self.retries.fields().block(connection, &mut adapted);
+        let headers = self.retries.fields(self.call).block(connection, &mut adapted);
         let mut state = connection.lock();
         let open = |http2: &mut http2::Connection, key: SlotKey| http2.open(key.into(), headers, false);
         let key = open_stream(&mut state, &self.ticket, slot, open)?;
@@ -137,7 +148,7 @@ impl<'a> Attempts<'a> {
             }
             NotOpened::Closed => {}
         }
-        self.endpoints.lost(connection);
+        self.channel.endpoints().lost(connection);
         self.lanes_gone += 1;
         if self.lanes_gone < LANES_TRIED_MAX {
             return Ok(());
@@ -164,7 +175,7 @@ impl<'a> Attempts<'a> {
     ) -> Result<usize, Status> {
         let progress = self.progress_of_unprocessed(connection);
         self.call.note_reached(connection, None);
-        self.retries.next_attempt(status, progress, false).await
+        self.next_attempt(FailedAttempt { status, progress, is_committed: false }).await
     }
 
     /// Returns how far an attempt got that the server has not processed.
@@ -172,7 +183,7 @@ impl<'a> Attempts<'a> {
         if !connection.lock().http2.peer_going_away() {
             return Progress::Unprocessed;
         }
-        self.endpoints.lost(connection);
+        self.channel.endpoints().lost(connection);
         self.lanes_gone += 1;
         if self.lanes_gone < LANES_TRIED_MAX { Progress::Unsent } else { Progress::Unprocessed }
     }
@@ -191,6 +202,10 @@ impl<'a> Attempts<'a> {
         if let Some(connection) = connection {
             self.call.note_reached(connection, None);
         }
-        self.retries.next_attempt(status, Progress::Processed, is_committed).await
+        self.next_attempt(FailedAttempt { status, progress: Progress::Processed, is_committed }).await
+    }
+
+    async fn next_attempt(&mut self, failed: FailedAttempt) -> Result<usize, Status> {
+        self.retries.next_attempt(self.channel, self.call, self.options, failed).await
     }
 }

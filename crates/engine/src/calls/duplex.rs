@@ -88,7 +88,7 @@ impl<S: Source + Send + 'static, R: ResponseReader> Duplex<S, R> {
         let (mut connection, key) = attempts.open(&slot).await?;
         let measure = call.measure.clone();
         let mut sender = SendLoop::new(Arc::clone(&connection), key, request, call.outgoing, true, measure);
-        sender.keep_handed_over(channel.replay_account(), attempts.retries.has_policy());
+        sender.keep_handed_over(channel.replay_account(), attempts.has_policy());
         let mut duplex = Self { response: read(&connection, key), sender, sending: Sending::UnderWay };
         loop {
             if call.deadline.is_some() {
@@ -114,7 +114,7 @@ impl<S: Source + Send + 'static, R: ResponseReader> Duplex<S, R> {
             };
             if !restarted {
                 match &headers {
-                    Ok(_) => attempts.retries.note_success(),
+                    Ok(_) => channel.note_success(),
                     Err(_) => call.note_reached(&connection, None),
                 }
                 duplex.sender.drop_handed_over();

@@ -12,6 +12,7 @@ use super::attempts::Attempts;
 use super::prepared::{Prepared, RequestFields};
 use super::retries::pushback;
 use super::unary_attempt::{Attempt, AwaitedResponse, Outcome, UnaryAttempt};
+use crate::chain::Chain;
 use crate::channel::Channel;
 use crate::encode::Encode;
 use crate::options::CallOptions;
@@ -21,9 +22,37 @@ use crate::status::Status;
 struct Hedged<'a, M, R> {
     channel: &'a Channel,
     call: &'a Prepared,
-    message: &'a M,
+    message: HedgedMessage<'a, M>,
     options: &'a CallOptions,
     awaited: R,
+}
+
+/// The message of a hedged call. A type of its own, so that the attempts of ordinary calls have one caller and are
+/// inlined there: 170 instructions of a unary call.
+struct HedgedMessage<'a, M>(&'a M);
+
+impl<M: Encode> Encode for HedgedMessage<'_, M> {
+    const IS_FRAMED: bool = M::IS_FRAMED;
+
+    fn encoded_len(&self) -> usize {
+        self.0.encoded_len()
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.0.encode(out);
+    }
+
+    fn encode_chained(&self, out: &mut Chain) {
+        self.0.encode_chained(out);
+    }
+
+    fn may_be_compressed(&self) -> bool {
+        self.0.may_be_compressed()
+    }
+
+    fn note_encoded(&self, outcome: Result<usize, &Status>) {
+        self.0.note_encoded(outcome);
+    }
 }
 
 /// How an attempt ended.
@@ -48,6 +77,7 @@ pub(super) async fn attempts<M: Encode, R: AwaitedResponse>(
     awaited: R,
     policy: &HedgingPolicy,
 ) -> Result<Outcome<R::Started>, Status> {
+    let message = HedgedMessage(message);
     let hedged = Hedged { channel, call, message, options, awaited };
     let now = || Instant::now().into_std();
     let throttle = channel.throttle();
@@ -108,9 +138,9 @@ impl<M: Encode, R: AwaitedResponse> Hedged<'_, M, R> {
                 Err(status) => return failed(status, Progress::Processed),
             };
             let ticket = &mut attempts.ticket;
-            let Self { call, message, awaited, .. } = *self;
+            let Self { call, message, awaited, .. } = self;
             let attempt =
-                UnaryAttempt::new(&connection, ticket, call, fields, message, &mut large, awaited).await;
+                UnaryAttempt::new(&connection, ticket, call, fields, message, &mut large, *awaited).await;
             return match attempt {
                 Attempt::Done(Ok(arrived)) => match R::failure(&arrived) {
                     None => Ended::Response(Outcome::Done(arrived)),

@@ -43,7 +43,8 @@ impl Channel {
             Some((bytes, _)) => Ok(Piece(bytes)),
             None => Err(Some(Box::new(body))),
         };
-        let options = self.options(&fixed_headers.method, options).into_owned();
+        let configured = self.configured(&fixed_headers.method, options);
+        let options = configured.map_or_else(|| options.clone(), |configured| *configured);
         let channel = self.clone();
         let mut sending = PendingRequest { channel, options, fixed_headers, call, body, gathers };
         // An `async fn` with `sending` as its parameter would store it twice.
@@ -115,6 +116,7 @@ struct RawResponse {
 
 impl AwaitedResponse for RawResponse {
     type Started = SlotKey;
+    const MAY_HAVE_FAILED: bool = true;
     const WAKES_ON: WakesOn = WakesOn::Raw;
 
     fn inbox(self, buffer: Vec<u8>) -> Inbox {

@@ -12,12 +12,8 @@ use crate::random::random_unit;
 use crate::status::Status;
 
 /// The retries of one call. Calls that succeed at once never create their state.
-pub(super) struct Retries<'a> {
-    channel: &'a Channel,
-    call: &'a Prepared,
-    options: &'a CallOptions,
-    state: Option<Box<State>>,
-}
+#[derive(Default)]
+pub(super) struct Retries(Option<Box<State>>);
 
 struct State {
     decisions: RetryState,
@@ -25,50 +21,45 @@ struct State {
     fields: Option<RequestFields>,
 }
 
-impl<'a> Retries<'a> {
-    pub(super) fn new(channel: &'a Channel, call: &'a Prepared, options: &'a CallOptions) -> Self {
-        Self { channel, call, options, state: None }
-    }
+/// An attempt that failed.
+pub(super) struct FailedAttempt {
+    pub(super) status: Status,
+    pub(super) progress: Progress,
+    /// Response headers had arrived.
+    pub(super) is_committed: bool,
+}
 
-    /// Returns whether the call has a retry policy.
-    pub(super) fn has_policy(&self) -> bool {
-        matches!(self.options.attempts, Some(AttemptPolicy::Retry(_)))
-    }
-
-    /// Returns the request headers of the next attempt.
+impl Retries {
+    /// Returns the request headers of the next attempt of `call`.
     #[inline]
-    pub(super) fn fields(&self) -> &RequestFields {
-        let changed = self.state.as_ref().and_then(|state| state.fields.as_ref());
-        changed.unwrap_or(&self.call.fields)
-    }
-
-    /// Notes that the call has ended with OK.
-    #[inline]
-    pub(super) fn note_success(&self) {
-        self.channel.note_success();
+    pub(super) fn fields<'a>(&'a self, call: &'a Prepared) -> &'a RequestFields {
+        let changed = self.0.as_ref().and_then(|state| state.fields.as_ref());
+        changed.unwrap_or(&call.fields)
     }
 
     /// Returns whether messages must be kept after they were sent.
     pub(super) fn needs_replay(&self) -> bool {
-        self.state.as_ref().is_none_or(|state| state.decisions.needs_replay())
+        self.0.as_ref().is_none_or(|state| state.decisions.needs_replay())
     }
 
-    /// Notes that an attempt has failed. Waits until the next one may start. Returns the number of message bytes that
-    /// the failed attempt had sent.
+    /// Notes that an attempt at `call` has failed. Waits until the next one may start. Returns the number of message
+    /// bytes that the failed attempt had sent.
     ///
     /// # Errors
-    /// Returns `status` if the call is not retried.
+    /// Returns the status of the attempt if the call is not retried.
     #[cold]
     pub(super) async fn next_attempt(
         &mut self,
-        status: Status,
-        progress: Progress,
-        is_committed: bool,
+        channel: &Channel,
+        call: &Prepared,
+        options: &CallOptions,
+        failed: FailedAttempt,
     ) -> Result<usize, Status> {
+        let FailedAttempt { status, progress, is_committed } = failed;
         let outcome = Outcome::new(status.code()).progress(progress).pushback(pushback(status.metadata()));
-        let deadline = self.call.deadline.map(Instant::into_std);
-        let state = self.state.get_or_insert_with(|| {
-            let policy = match &self.options.attempts {
+        let deadline = call.deadline.map(Instant::into_std);
+        let state = self.0.get_or_insert_with(|| {
+            let policy = match &options.attempts {
                 Some(AttemptPolicy::Retry(policy)) => Some(policy.clone()),
                 Some(AttemptPolicy::Hedging(_)) | None => None,
             };
@@ -77,20 +68,19 @@ impl<'a> Retries<'a> {
         if is_committed {
             state.decisions.commit();
         }
-        let throttle = self.channel.throttle();
         let now = Instant::now().into_std();
-        let decision = state.decisions.on_outcome(&outcome, throttle, random_unit(), now);
+        let decision = state.decisions.on_outcome(&outcome, channel.throttle(), random_unit(), now);
         if decision == RetryDecision::Stop {
             return Err(status);
         }
-        let sent = self.call.measure.end_attempt(&status);
+        let sent = call.measure.end_attempt(&status);
         if let RetryDecision::Retry { at } = decision {
             sleep_until(Instant::from_std(at)).await;
         }
         let previous = state.decisions.previous_attempts();
-        self.call.progress.note_attempt();
-        self.call.measure.start_attempt(previous, decision == RetryDecision::Restart);
-        state.fields = self.call.fields_of_retry(previous);
+        call.progress.note_attempt();
+        call.measure.start_attempt(previous, decision == RetryDecision::Restart);
+        state.fields = call.fields_of_retry(previous);
         Ok(sent)
     }
 }

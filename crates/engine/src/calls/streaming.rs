@@ -33,7 +33,8 @@ impl Channel {
         requests: S,
         options: &CallOptions,
     ) -> Result<(Exchange<S>, HeaderMap), Status> {
-        let options = &*self.options(method, options);
+        let configured = self.configured(method, options);
+        let options = configured.as_deref().unwrap_or(options);
         let call = Prepared::new(self, method, metadata, options)?;
         let size_max = options.max_decoding_message_size;
         let slot = |stream| Slot::of_client(stream, Inbox::new(size_max), WakesOn::Messages);

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::pin::pin;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::HeaderMap;
@@ -15,7 +16,7 @@ use super::unary_attempt::{
 };
 use crate::call_context::{CallContext, Phase};
 use crate::channel::Channel;
-use crate::connection::{Inbox, Slot, SlotKey, WakesOn};
+use crate::connection::{Connection, Inbox, Slot, SlotKey, WakesOn};
 use crate::encode::Encode;
 use crate::grpc::codec::{self, Envelope, Wire};
 use crate::grpc::compression::Encoding;
@@ -37,7 +38,8 @@ impl Channel {
         message: &M,
         options: &CallOptions,
     ) -> Result<UnaryResponse, Status> {
-        let options = &*self.options(method, options);
+        let configured = self.configured(method, options);
+        let options = configured.as_deref().unwrap_or(options);
         let call = Prepared::new(self, method, metadata, options)?;
         let outcome = {
             // Pinned here so that this large future is not moved again. Most calls have no deadline.
@@ -81,42 +83,52 @@ pub(super) async fn attempts<M: Encode, R: AwaitedResponse>(
         let connection = match attempts.connection_at_hand() {
             Some(connection) => connection,
             // Boxed to keep the future of calls that need not wait small.
-            None => match Box::pin(attempts.next_connection()).await {
-                Ok(connection) => connection,
-                Err(status) => {
-                    Box::pin(attempts.failed(status, None, false)).await?;
-                    continue;
-                }
-            },
+            None => Box::pin(attempts.wait_for_connection()).await?,
         };
         let Attempts { ticket, retries, .. } = &mut attempts;
-        let attempt =
-            UnaryAttempt::new(&connection, ticket, call, retries.fields(), message, &mut large, awaited);
-        match attempt.await {
-            Attempt::Done(Ok(arrived)) => {
-                match retries.has_policy().then(|| R::failure(&arrived)).flatten() {
-                    None => {
-                        retries.note_success();
-                        return Ok(Outcome::Done(arrived));
-                    }
-                    Some(status) => {
-                        if Box::pin(attempts.failed(status, None, false)).await.is_err() {
-                            return Ok(Outcome::Done(arrived));
-                        }
-                    }
-                }
+        let fields = retries.fields(call);
+        match UnaryAttempt::new(&connection, ticket, call, fields, message, &mut large, awaited).await {
+            Attempt::Done(Ok(arrived)) if !(R::MAY_HAVE_FAILED && attempts.has_policy()) => {
+                channel.note_success();
+                return Ok(Outcome::Done(arrived));
             }
-            Attempt::Done(Err(status)) => return Err(status),
             Attempt::Started(started) => return Ok(Outcome::Started(connection, started)),
-            Attempt::NotOpened(refused) => attempts.refused(&refused, &connection)?,
-            Attempt::Unprocessed(status) => {
-                Box::pin(attempts.unprocessed(&connection, status)).await?;
-            }
-            Attempt::Failed { status, is_committed } => {
-                Box::pin(attempts.failed(status, Some(&connection), is_committed)).await?;
+            other => {
+                if let Some(arrived) = Box::pin(after_failure::<R>(&mut attempts, other, &connection)).await?
+                {
+                    return Ok(Outcome::Done(arrived));
+                }
             }
         }
     }
+}
+
+/// Handles an attempt that may have failed. Returns `None` when the next one may start.
+#[cold]
+async fn after_failure<R: AwaitedResponse>(
+    attempts: &mut Attempts<'_>,
+    attempt: Attempt<R::Started>,
+    connection: &Arc<Connection>,
+) -> Result<Option<Arrived>, Status> {
+    match attempt {
+        Attempt::Done(Ok(arrived)) => {
+            let Some(status) = R::failure(&arrived) else { return Ok(Some(arrived)) };
+            // The caller takes failed responses.
+            let next = attempts.failed(status, None, false).await;
+            return Ok(next.is_err().then_some(arrived));
+        }
+        Attempt::Done(Err(status)) => return Err(status),
+        // A response that has started is no failure.
+        Attempt::Started(_) => {}
+        Attempt::NotOpened(refused) => attempts.refused(&refused, connection)?,
+        Attempt::Unprocessed(status) => {
+            attempts.unprocessed(connection, status).await?;
+        }
+        Attempt::Failed { status, is_committed } => {
+            attempts.failed(status, Some(connection), is_committed).await?;
+        }
+    }
+    Ok(None)
 }
 
 /// The response of a unary call, which is read after its end.
@@ -127,6 +139,7 @@ struct OneMessage {
 
 impl AwaitedResponse for OneMessage {
     type Started = Infallible;
+    const MAY_HAVE_FAILED: bool = false;
     const WAKES_ON: WakesOn = WakesOn::End;
 
     #[inline]

@@ -34,6 +34,8 @@ pub(super) trait AwaitedResponse: Copy + Unpin {
     /// A response that has started and is read as a stream from then on.
     type Started;
     const WAKES_ON: WakesOn;
+    /// Whether a response that arrived may have a failure instead of a message.
+    const MAY_HAVE_FAILED: bool;
 
     /// Creates the inbox that gathers the response in `buffer`, which is empty.
     fn inbox(self, buffer: Vec<u8>) -> Inbox;

@@ -11,7 +11,7 @@ use thalweg_balance::resolving::{Resolving, ResolvingStep};
 use thalweg_balance::{ConnectivityState, Endpoint};
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout};
 
 use super::views::{View, Views};
 use crate::lanes::{ChannelParts, Connector, LaneSet, LaneSetObserver, Lanes};
@@ -213,9 +213,8 @@ impl Control {
                 // An idle channel needs no addresses.
                 ResolvingStep::WaitUntil(_) if is_idle => None,
                 ResolvingStep::Resolve => {
-                    let resolver = Arc::clone(&self.resolver);
                     self.is_resolving = true;
-                    resolution = Some(Box::pin(async move { resolver.resolve().await }));
+                    resolution = Some(self.resolve());
                     None
                 }
                 ResolvingStep::WaitUntil(at) => Some(at),
@@ -234,6 +233,15 @@ impl Control {
                 }
             }
         }
+    }
+
+    /// Resolves the target, within the time of an attempt to connect.
+    fn resolve(&self) -> ResolutionTask {
+        let (resolver, limit) = (Arc::clone(&self.resolver), self.factory.connector.addresses.timeout);
+        Box::pin(async move {
+            let timed_out = |_| Err(ResolveError::new(format!("no answer within {limit:?}")));
+            timeout(limit, resolver.resolve()).await.unwrap_or_else(timed_out)
+        })
     }
 
     /// Takes over a resolution: keeps the endpoints that it still has, and their connections.

@@ -390,3 +390,23 @@ async fn calls_with_equal_keys_or_headers_go_to_one_server() {
     let after = services.each_ref().map(Echo::started);
     assert_eq!((0..4).filter(|&at| after[at] > before[at]).count(), 1);
 }
+
+/// A name server that never answers.
+#[derive(Debug)]
+struct NeverResolved;
+
+impl Resolver for NeverResolved {
+    fn resolve(&self) -> Resolving<'_> {
+        Box::pin(std::future::pending())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn call_does_not_wait_for_a_name_server_longer_than_for_a_connection() {
+    let network = Network::default();
+    let channel = network.channel(NeverResolved, |config| config.connect_timeout = Duration::from_secs(3));
+    let started = Instant::now();
+    let error = echo(&channel, raw("x")).await.expect_err("no address");
+    assert_eq!((error.code(), started.elapsed()), (Code::Unavailable, Duration::from_secs(3)));
+    assert!(error.message().contains("failed to resolve fleet:1: no answer within 3s"), "{error}");
+}
