@@ -164,7 +164,7 @@ fn causes(status: &Status) -> String {
     let mut cause = std::error::Error::source(status);
     while let Some(error) = cause {
         let of_cause = error.to_string();
-        if !text.contains(&of_cause) {
+        if !text.contains(&of_cause) && !of_cause.contains(status.message()) {
             text = format!("{text}: {of_cause}");
         }
         cause = error.source();

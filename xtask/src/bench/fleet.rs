@@ -27,8 +27,8 @@ const RESTARTS: &str = "THALWEG_FLEET_RESTARTS";
 /// Time from a client's start to the first restart, and from the last one to the client's end.
 const LEAD: Duration = Duration::from_millis(500);
 
-/// Time from the restart of a server to that of the next one. A client whose attempt to connect has failed tries again
-/// after a backoff of 1 s at most 1.2 times.
+/// Time from the restart of a server to that of the next one. gRPC's clients try again after at most 1.2 s if their
+/// first attempt to connect has failed.
 const APART: Duration = Duration::from_millis(1500);
 
 /// What happens to the fleet, and the policies that a client meets it with.
@@ -54,7 +54,7 @@ const CASES: &[Case] = &[
     case("one server is 20 times slower", Event::Third(Third::Slow), AGAINST_SLOW),
     case("SIGTERM, restarts 1.5 s apart", Event::Restarts(Stop::Terminate, APART), DEFAULT),
     case("SIGKILL, restarts 1.5 s apart", Event::Restarts(Stop::Kill, APART), WITH_RETRIES),
-    // Soon, all servers are in the backoff of clients that have one.
+    // Faster than gRPC's backoff: soon its clients wait before they connect to any of the servers.
     case("SIGTERM, restarts without pause", Event::Restarts(Stop::Terminate, Duration::ZERO), WITH_RETRIES),
 ];
 
@@ -73,32 +73,30 @@ pub(super) fn run(peers: &[BuiltPeer]) -> Result<Vec<Table>> {
         restarts: variable(RESTARTS, 30)?,
     };
     let clients = peers.iter().map(Client::new).collect::<Result<Vec<_>>>()?;
-    let (mut rows, mut failures) = (Vec::new(), Vec::new());
+    let mut rows = Vec::new();
     for case in CASES {
         for client in &clients {
             for &policy in case.policies.iter().filter(|policy| client.has(**policy)) {
                 let name = client.name(policy);
                 eprintln!("{}: {name}", case.name);
                 let calls = bench.calls(case.event, client, policy)?;
-                failures.extend(failed(case, &name, &calls));
+                // Too long for a table.
+                for failed in &calls.failures {
+                    eprintln!("  {} × {}, the first: {}", failed.count, failed.code, failed.example);
+                }
                 rows.push(row(case, name, &calls));
             }
         }
     }
     let title = format!(
         "Unary calls of 16 callers, with pauses of 1 ms and a deadline of 20 s, to three servers of Thalweg for {} s, \
-         or for {} restarts, one after the other; client on core 0, servers on core 1. Times are of all calls, failed \
-         ones too:",
+         or for {} restarts, one after the other; client on core 0, servers on core 1. After a failed call the caller \
+         makes the next one. Times are of all calls, failed ones too:",
         bench.seconds.as_secs(),
         bench.restarts
     );
     let columns = ["case", "client", "calls", "failed", "> 1 s", "p50, ms", "p99, ms", "max, ms"];
-    let mut tables = vec![Table::new(title, columns, rows)];
-    if !failures.is_empty() {
-        let columns = ["case", "client", "code", "calls", "the first one's message"];
-        tables.push(Table::new("Failed calls:", columns, failures).of_rounds());
-    }
-    Ok(tables)
+    Ok(vec![Table::new(title, columns, rows)])
 }
 
 /// Returns the number in an environment variable.
@@ -145,18 +143,4 @@ fn row(case: &Case, client: String, calls: &Calls) -> Vec<String> {
     let total = calls.ok + calls.failed;
     let [p50, p99, max] = [calls.p50_us, calls.p99_us, calls.max_us].map(ms);
     vec![case.name.to_owned(), client, count(total), count(calls.failed), count(calls.slow), p50, p99, max]
-}
-
-/// One row for each code that calls failed with.
-fn failed(case: &Case, client: &str, calls: &Calls) -> Vec<Vec<String>> {
-    let row = |failure: &client::FailedCalls| {
-        vec![
-            case.name.to_owned(),
-            client.to_owned(),
-            failure.code.clone(),
-            grouped(failure.count as f64),
-            failure.example.clone(),
-        ]
-    };
-    calls.failures.iter().map(row).collect()
 }
