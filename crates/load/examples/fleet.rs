@@ -136,7 +136,10 @@ impl Calls {
 
     fn json(&self) -> Value {
         let us = |ns: u64| ns as f64 / 1e3;
-        let failure = |(code, (count, message)): (&i32, &(u64, String))| json!({ "code": format!("{:?}", Code::from_i32(*code)), "count": count, "example": message });
+        let failure = |(code, (count, message)): (&i32, &(u64, String))| {
+            let code = format!("{:?}", Code::from_i32(*code));
+            json!({ "code": code, "count": count, "example": message })
+        };
         json!({
             "ok": self.ok,
             "failed": self.failed.values().map(|(count, _)| count).sum::<u64>(),

@@ -31,7 +31,7 @@ const LEAD: Duration = Duration::from_millis(500);
 /// first attempt to connect has failed.
 const APART: Duration = Duration::from_millis(1500);
 
-/// What happens to the fleet, and the policies that a client meets it with.
+/// An event, and the policies of the clients that experience it.
 struct Case {
     name: &'static str,
     event: Event,
