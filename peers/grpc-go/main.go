@@ -22,7 +22,7 @@ func main() {
 	switch {
 	case err == nil:
 	case errors.Is(err, flag.ErrHelp):
-		fmt.Println("usage: peer version | variants | settings | serve --listen ADDR... | load TARGET [flags]: see peers/README.md")
+		fmt.Println("usage: peer version | variants | settings | serve --listen ADDR... | load TARGET [flags] | fleet ADDRESS,ADDRESS [flags]: see peers/README.md")
 	case errors.As(err, &bad):
 		fmt.Fprintln(os.Stderr, "error:", err)
 		os.Exit(2)
@@ -34,7 +34,7 @@ func main() {
 
 func run(args []string) error {
 	if len(args) == 0 {
-		return misuse{errors.New("no command was given: version, variants, settings, serve or load")}
+		return misuse{errors.New("no command was given: version, variants, settings, serve, load or fleet")}
 	}
 	command, args := args[0], args[1:]
 	switch command {
@@ -55,9 +55,11 @@ func run(args []string) error {
 		return serve(args)
 	case "load":
 		return load(args)
+	case "fleet":
+		return fleet(args)
 	case "help", "--help", "-h":
 		return flag.ErrHelp
 	default:
-		return misuse{fmt.Errorf("unknown command `%s`; use version, variants, settings, serve or load", command)}
+		return misuse{fmt.Errorf("unknown command `%s`; use version, variants, settings, serve, load or fleet", command)}
 	}
 }

@@ -3,6 +3,7 @@
 mod alignment;
 mod attacks;
 mod drop_in;
+mod fleet;
 mod flight;
 mod generators;
 mod heuristics;
@@ -45,6 +46,7 @@ const BENCHES: &[(&str, Run, &[&str])] = &[
     ("slowed", slowed::run, &["thalweg"]),
     ("tls", tls::run, tls::PEERS),
     ("drop-in", drop_in::run, drop_in::PEERS),
+    ("fleet", fleet::run, fleet::PEERS),
     ("flight", flight::run, &[]),
     ("generators", generators::run, &["thalweg"]),
     ("saved", saved::run, &["thalweg", "tonic"]),

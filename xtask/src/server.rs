@@ -64,6 +64,13 @@ impl Server {
         Ok(())
     }
 
+    /// Sends SIGKILL and waits.
+    pub(crate) fn kill(mut self) -> Result<()> {
+        self.child.kill()?;
+        self.child.wait()?;
+        Ok(())
+    }
+
     fn wait_until_ready(&mut self) -> Result<()> {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, self.port));
         let deadline = Instant::now() + READY_LIMIT;
@@ -83,7 +90,7 @@ impl Server {
         if let Some(status) = self.child.try_wait()? {
             return Ok(status);
         }
-        Command::new("kill").arg("-TERM").arg(self.child.id().to_string()).status()?;
+        terminate(self.child.id())?;
         let deadline = Instant::now() + STOP_LIMIT;
         while Instant::now() < deadline {
             if let Some(status) = self.child.try_wait()? {
@@ -102,6 +109,12 @@ impl Drop for Server {
         // After a failed suite the server's exit status does not matter.
         let _ = self.end();
     }
+}
+
+/// Sends SIGTERM to a process.
+pub(crate) fn terminate(process: u32) -> Result<()> {
+    Command::new("kill").arg("-TERM").arg(process.to_string()).status()?;
+    Ok(())
 }
 
 /// A loopback port that was free a moment ago.

@@ -2,6 +2,7 @@
 //! `peers/README.md`.
 
 mod address;
+mod fleet;
 mod load;
 mod serve;
 mod stack_settings;
@@ -39,6 +40,8 @@ enum Subcommands {
     Serve(serve::ServeArgs),
     /// Drive BenchmarkService in a closed loop
     Load(load::LoadArgs),
+    /// Call several servers over one balanced channel
+    Fleet(fleet::FleetArgs),
 }
 
 /// The reason why a command ended without a result.
@@ -57,7 +60,7 @@ fn main() -> ExitCode {
         Ok(command) => command.command,
         Err(error) if !error.use_stderr() => error.exit(),
         Err(error) if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            eprintln!("error: no command was given: version, variants, settings, serve or load");
+            eprintln!("error: no command was given: version, variants, settings, serve, load or fleet");
             return ExitCode::from(2);
         }
         Err(error) => {
@@ -83,6 +86,7 @@ fn main() -> ExitCode {
         }
         Subcommands::Serve(args) => serve::run(args),
         Subcommands::Load(args) => load::run(args),
+        Subcommands::Fleet(args) => fleet::run(args),
     };
     match ended {
         Ok(code) => code,
