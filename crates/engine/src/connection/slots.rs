@@ -37,7 +37,8 @@ impl Slots {
         self.vacant
     }
 
-    #[inline]
+    #[expect(clippy::inline_always, reason = "the slot is built in place")]
+    #[inline(always)]
     pub(super) fn insert(&mut self, slot: Slot) {
         self.len += 1;
         if let Some(entry @ &mut Entry::Vacant(next)) = self.entries.get_mut(self.vacant) {

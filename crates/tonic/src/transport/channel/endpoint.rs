@@ -14,7 +14,7 @@ use hyper::rt::Executor;
 use hyper_util::rt::TokioExecutor;
 #[cfg(feature = "_tls-any")]
 use thalweg_engine::tls::rustls::client::danger::ServerCertVerifier;
-use thalweg_engine::{ChannelConfig, Keepalive, Lanes, TcpOptions};
+use thalweg_engine::{Backoff, ChannelConfig, Keepalive, Lanes, TcpOptions};
 
 use super::layers::{Limits, SharedExecutor};
 #[cfg(feature = "_tls-any")]
@@ -54,6 +54,10 @@ pub struct Endpoint {
     lanes: Lanes,
     executor: SharedExecutor,
 }
+
+/// Backoff after a failed attempt to connect: gRPC's would be 1 s at first, and 2 minutes in the end.
+const BACKOFF_BASE: Duration = Duration::from_millis(50);
+const BACKOFF_MAX: Duration = Duration::from_secs(1);
 
 /// URI, and thereby default `:authority`, of channels over a UNIX domain socket.
 const SOCKET_URI: &str = "http://tonic";
@@ -411,6 +415,8 @@ impl Endpoint {
         config.authority = Some(authority.ok_or_else(|| invalid_uri(NO_AUTHORITY))?.to_string());
         config.user_agent = self.user_agent.clone().unwrap_or_default();
         config.connect_timeout = self.connect_timeout.unwrap_or(config.connect_timeout);
+        // tonic has no backoff: a server that is back takes calls at once.
+        config.backoff = Backoff::default().base_delay(BACKOFF_BASE).max_delay(BACKOFF_MAX);
         config.tcp = self.tcp.clone();
         config.lanes = self.lanes.clone();
         config.keepalive = self.keep_alive_interval.map(|interval| {
