@@ -34,6 +34,27 @@ pub(super) struct Attempts<'a> {
     pub(super) retries: Retries,
 }
 
+/// Failure of an attempt that had a connection.
+pub(super) struct AttemptFailure {
+    pub(super) status: Status,
+    pub(super) kind: FailureKind,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum FailureKind {
+    /// The server reports that it has not processed the call.
+    Unprocessed,
+    Processed,
+    /// Response headers had arrived.
+    Committed,
+}
+
+impl FailureKind {
+    pub(super) fn processed(has_headers: bool) -> Self {
+        if has_headers { Self::Committed } else { Self::Processed }
+    }
+}
+
 impl<'a> Attempts<'a> {
     pub(super) fn new(channel: &'a Channel, options: &'a CallOptions, call: &'a Prepared) -> Self {
         let endpoints = channel.endpoints();
@@ -79,7 +100,8 @@ impl<'a> Attempts<'a> {
             match self.next_connection().await {
                 Ok(connection) => return Ok(connection),
                 Err(status) => {
-                    self.failed(status, None, false).await?;
+                    let (progress, is_committed) = (Progress::Processed, false);
+                    self.next_attempt(FailedAttempt { status, progress, is_committed }).await?;
                 }
             }
         }
@@ -161,23 +183,6 @@ impl<'a> Attempts<'a> {
         }))
     }
 
-    /// Records an attempt that the server has not processed. Returns the number of message bytes it had sent.
-    ///
-    /// After GOAWAY the call goes to another connection as often as needed, since several connections may reach a
-    /// proxy's limit of requests at the same time. After REFUSED_STREAM it is sent again once (gRFC A6).
-    ///
-    /// # Errors
-    /// Returns `status` if the call is not retried.
-    pub(super) async fn unprocessed(
-        &mut self,
-        connection: &Arc<Connection>,
-        status: Status,
-    ) -> Result<usize, Status> {
-        let progress = self.progress_of_unprocessed(connection);
-        self.call.note_reached(connection, None);
-        self.next_attempt(FailedAttempt { status, progress, is_committed: false }).await
-    }
-
     /// Returns how far an attempt got that the server has not processed.
     pub(super) fn progress_of_unprocessed(&mut self, connection: &Arc<Connection>) -> Progress {
         if !connection.lock().http2.peer_going_away() {
@@ -188,21 +193,27 @@ impl<'a> Attempts<'a> {
         if self.lanes_gone < LANES_TRIED_MAX { Progress::Unsent } else { Progress::Unprocessed }
     }
 
-    /// Records a failed attempt, and waits until the next one may start. `is_committed`: response headers had arrived.
-    /// Returns the number of message bytes it had sent.
+    /// Records a failed attempt on `connection`, and waits until the next one may start. Returns the number of message
+    /// bytes it had sent.
+    ///
+    /// After GOAWAY an unprocessed call goes to another connection as often as needed, since several connections may
+    /// reach a proxy's limit of requests at the same time. After REFUSED_STREAM it is sent again once (gRFC A6).
     ///
     /// # Errors
-    /// Returns `status` if the call is not retried.
+    /// Returns the status if the call is not retried.
     pub(super) async fn failed(
         &mut self,
-        status: Status,
-        connection: Option<&Arc<Connection>>,
-        is_committed: bool,
+        failed: AttemptFailure,
+        connection: &Arc<Connection>,
     ) -> Result<usize, Status> {
-        if let Some(connection) = connection {
-            self.call.note_reached(connection, None);
-        }
-        self.next_attempt(FailedAttempt { status, progress: Progress::Processed, is_committed }).await
+        let AttemptFailure { status, kind } = failed;
+        let progress = match kind {
+            FailureKind::Unprocessed => self.progress_of_unprocessed(connection),
+            FailureKind::Processed | FailureKind::Committed => Progress::Processed,
+        };
+        self.call.note_reached(connection, None);
+        self.next_attempt(FailedAttempt { status, progress, is_committed: kind == FailureKind::Committed })
+            .await
     }
 
     async fn next_attempt(&mut self, failed: FailedAttempt) -> Result<usize, Status> {

@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 
 use thalweg_http2::StreamId;
 
-use super::attempts::Attempts;
+use super::attempts::{AttemptFailure, Attempts, FailureKind};
 use super::prepared::Prepared;
 use crate::call_context::Phase;
 use crate::channel::Channel;
@@ -52,13 +52,6 @@ pub(super) struct Duplex<S, R> {
     sending: Sending,
 }
 
-/// Failure of an attempt that got no response.
-enum Failure {
-    /// The server reports that it has not processed the call.
-    Unprocessed(Status),
-    Failed(Status),
-}
-
 /// Progress of the request.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Sending {
@@ -98,19 +91,18 @@ impl<S: Source + Send + 'static, R: ResponseReader> Duplex<S, R> {
             let headers = poll_fn(|cx| duplex.poll_headers(cx, call)).await;
             let headers = headers.inspect_err(|_| call.note_reached(&connection, None))?;
             let restarted = match duplex.failure(&headers) {
-                None => false,
-                Some(_) if !duplex.sender.can_restart() => false,
-                Some(Failure::Unprocessed(status)) => {
-                    call.measure.sent(attempts.unprocessed(&connection, status).await?);
-                    true
+                Some(failed) if duplex.sender.can_restart() => {
+                    let is_unprocessed = failed.kind == FailureKind::Unprocessed;
+                    match attempts.failed(failed, &connection).await {
+                        Ok(sent) => {
+                            call.measure.sent(sent);
+                            true
+                        }
+                        Err(status) if is_unprocessed => return Err(status),
+                        Err(_) => false,
+                    }
                 }
-                Some(Failure::Failed(status)) => {
-                    let next = attempts.failed(status, Some(&connection), false).await;
-                    next.is_ok_and(|sent| {
-                        call.measure.sent(sent);
-                        true
-                    })
-                }
+                Some(_) | None => false,
             };
             if !restarted {
                 match &headers {
@@ -132,15 +124,16 @@ impl<S: Source + Send + 'static, R: ResponseReader> Duplex<S, R> {
     }
 
     /// Returns the failure of an attempt that got no response.
-    fn failure(&self, headers: &Result<Arc<ResponseHeaders>, End>) -> Option<Failure> {
-        match headers {
-            Ok(headers) => self.response.failure(headers).map(Failure::Failed),
-            Err(End::Complete(Ok(_))) => None,
+    fn failure(&self, headers: &Result<Arc<ResponseHeaders>, End>) -> Option<AttemptFailure> {
+        let (status, kind) = match headers {
+            Ok(headers) => (self.response.failure(headers)?, FailureKind::Processed),
+            Err(End::Complete(Ok(_))) => return None,
             Err(End::Complete(Err(status)) | End::Lost { status, unprocessed: false }) => {
-                Some(Failure::Failed(status.clone()))
+                (status.clone(), FailureKind::Processed)
             }
-            Err(End::Lost { status, unprocessed: true }) => Some(Failure::Unprocessed(status.clone())),
-        }
+            Err(End::Lost { status, unprocessed: true }) => (status.clone(), FailureKind::Unprocessed),
+        };
+        Some(AttemptFailure { status, kind })
     }
 
     fn poll_headers(

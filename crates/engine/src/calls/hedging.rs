@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use thalweg_balance::retry::{self, HedgingDecision, HedgingPolicy, HedgingState, HedgingStep, Progress};
 use tokio::time::{Instant, sleep_until};
 
-use super::attempts::Attempts;
+use super::attempts::{AttemptFailure, Attempts, FailureKind};
 use super::prepared::{Prepared, RequestFields};
 use super::retries::pushback;
 use super::unary_attempt::{Attempt, AwaitedResponse, Outcome, UnaryAttempt};
@@ -158,8 +158,10 @@ impl<M: Encode, R: AwaitedResponse> Hedged<'_, M, R> {
                     Ok(()) => continue,
                     Err(status) => failed(status, Progress::Processed),
                 },
-                Attempt::Unprocessed(status) => failed(status, attempts.progress_of_unprocessed(&connection)),
-                Attempt::Failed { status, .. } => failed(status, Progress::Processed),
+                Attempt::Failed(AttemptFailure { status, kind: FailureKind::Unprocessed }) => {
+                    failed(status, attempts.progress_of_unprocessed(&connection))
+                }
+                Attempt::Failed(AttemptFailure { status, .. }) => failed(status, Progress::Processed),
             };
         }
     }

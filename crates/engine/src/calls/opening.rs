@@ -16,10 +16,7 @@ pub(super) enum NotOpened {
 }
 
 /// Opens a stream with `open` if it is this call's turn, and stores `slot` for it. Calls that already waited go first.
-///
-/// Inlined, so that the slot is built in place.
-#[expect(clippy::inline_always, reason = "some 80 instructions of a call")]
-#[inline(always)]
+#[inline]
 pub(super) fn open_stream(
     state: &mut State,
     ticket: &WaitTicket<'_>,

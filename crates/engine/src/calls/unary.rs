@@ -2,13 +2,12 @@
 
 use std::convert::Infallible;
 use std::pin::pin;
-use std::sync::Arc;
 
 use bytes::Bytes;
 use http::HeaderMap;
 use thalweg_balance::service_config::AttemptPolicy;
 
-use super::attempts::Attempts;
+use super::attempts::{AttemptFailure, Attempts, FailureKind};
 use super::hedging;
 use super::prepared::{Prepared, within};
 use super::unary_attempt::{
@@ -16,7 +15,7 @@ use super::unary_attempt::{
 };
 use crate::call_context::{CallContext, Phase};
 use crate::channel::Channel;
-use crate::connection::{Connection, Inbox, Slot, SlotKey, WakesOn};
+use crate::connection::{Inbox, Slot, SlotKey, WakesOn};
 use crate::encode::Encode;
 use crate::grpc::codec::{self, Envelope, Wire};
 use crate::grpc::compression::Encoding;
@@ -88,47 +87,31 @@ pub(super) async fn attempts<M: Encode, R: AwaitedResponse>(
         let Attempts { ticket, retries, .. } = &mut attempts;
         let fields = retries.fields(call);
         match UnaryAttempt::new(&connection, ticket, call, fields, message, &mut large, awaited).await {
-            Attempt::Done(Ok(arrived)) if !(R::MAY_HAVE_FAILED && attempts.has_policy()) => {
-                channel.note_success();
-                return Ok(Outcome::Done(arrived));
+            Attempt::Done(outcome) if !(R::MAY_HAVE_FAILED && attempts.has_policy()) => {
+                if outcome.is_ok() {
+                    channel.note_success();
+                }
+                return outcome.map(Outcome::Done);
             }
-            Attempt::Started(started) => return Ok(Outcome::Started(connection, started)),
-            other => {
-                if let Some(arrived) = Box::pin(after_failure::<R>(&mut attempts, other, &connection)).await?
-                {
+            Attempt::Done(outcome) => {
+                let arrived = outcome?;
+                let Some(status) = R::failure(&arrived) else {
+                    channel.note_success();
+                    return Ok(Outcome::Done(arrived));
+                };
+                let failed = AttemptFailure { status, kind: FailureKind::Processed };
+                if Box::pin(attempts.failed(failed, &connection)).await.is_err() {
+                    // The caller takes failed responses.
                     return Ok(Outcome::Done(arrived));
                 }
             }
+            Attempt::Started(started) => return Ok(Outcome::Started(connection, started)),
+            Attempt::NotOpened(refused) => attempts.refused(&refused, &connection)?,
+            Attempt::Failed(failed) => {
+                Box::pin(attempts.failed(failed, &connection)).await?;
+            }
         }
     }
-}
-
-/// Handles an attempt that may have failed. Returns `None` when the next one may start.
-#[cold]
-async fn after_failure<R: AwaitedResponse>(
-    attempts: &mut Attempts<'_>,
-    attempt: Attempt<R::Started>,
-    connection: &Arc<Connection>,
-) -> Result<Option<Arrived>, Status> {
-    match attempt {
-        Attempt::Done(Ok(arrived)) => {
-            let Some(status) = R::failure(&arrived) else { return Ok(Some(arrived)) };
-            // The caller takes failed responses.
-            let next = attempts.failed(status, None, false).await;
-            return Ok(next.is_err().then_some(arrived));
-        }
-        Attempt::Done(Err(status)) => return Err(status),
-        // A response that has started is no failure.
-        Attempt::Started(_) => {}
-        Attempt::NotOpened(refused) => attempts.refused(&refused, connection)?,
-        Attempt::Unprocessed(status) => {
-            attempts.unprocessed(connection, status).await?;
-        }
-        Attempt::Failed { status, is_committed } => {
-            attempts.failed(status, Some(connection), is_committed).await?;
-        }
-    }
-    Ok(None)
 }
 
 /// The response of a unary call, which is read after its end.

@@ -9,6 +9,7 @@ use http::HeaderMap;
 use thalweg_http2::{self as http2, Block, ErrorCode, OpenError, StreamId, Tag};
 use tokio::time::Instant;
 
+use super::attempts::{AttemptFailure, FailureKind};
 use super::opening::{NotOpened, open_stream};
 use super::prepared::{Prepared, RequestFields};
 use crate::call_context::Phase;
@@ -53,13 +54,8 @@ pub(super) enum Attempt<S> {
     Started(S),
     /// The lane did not accept the call.
     NotOpened(NotOpened),
-    /// The call was sent, but the server reports that it has not processed it.
-    Unprocessed(Status),
-    /// The server failed the call, or its connection was lost. `is_committed`: response headers had arrived.
-    Failed {
-        status: Status,
-        is_committed: bool,
-    },
+    /// The server failed the call, reports that it has not processed it, or its connection was lost.
+    Failed(AttemptFailure),
 }
 
 /// The parts of a response that ended with OK.
@@ -216,10 +212,14 @@ impl<Req: Encode, R: AwaitedResponse> UnaryAttempt<'_, '_, Req, R> {
                 let is_committed = headers.is_some();
                 let status =
                     headers.iter().fold(status, |status, headers| status.prepend_metadata(&headers.metadata));
-                Attempt::Failed { status, is_committed }
+                Attempt::Failed(AttemptFailure { status, kind: FailureKind::processed(is_committed) })
             }
-            End::Lost { status, unprocessed: true } => Attempt::Unprocessed(status),
-            End::Lost { status, .. } => Attempt::Failed { status, is_committed: headers.is_some() },
+            End::Lost { status, unprocessed: true } => {
+                Attempt::Failed(AttemptFailure { status, kind: FailureKind::Unprocessed })
+            }
+            End::Lost { status, .. } => {
+                Attempt::Failed(AttemptFailure { status, kind: FailureKind::processed(headers.is_some()) })
+            }
         }))
     }
 

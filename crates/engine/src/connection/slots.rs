@@ -37,8 +37,7 @@ impl Slots {
         self.vacant
     }
 
-    #[expect(clippy::inline_always, reason = "the slot is built in place")]
-    #[inline(always)]
+    #[inline]
     pub(super) fn insert(&mut self, slot: Slot) {
         self.len += 1;
         if let Some(entry @ &mut Entry::Vacant(next)) = self.entries.get_mut(self.vacant) {
