@@ -52,8 +52,8 @@
 //!
 //! 1. `calls/unary.rs`: starts the call.
 //! 2. `calls/prepared.rs`: prepares the parts that all attempts share; the fixed request headers are cached.
-//! 3. `calls/attempts.rs`: chooses a connection. If the channel has several endpoints, `endpoints/views.rs` picks one by
-//!    the balancing policy's last decision; `lanes/set.rs` picks one of its lanes.
+//! 3. `calls/attempts.rs`: chooses a connection. If the channel has several endpoints, `endpoints/views.rs` picks one
+//!    by the balancing policy's last decision; `lanes/set.rs` picks one of its lanes.
 //! 4. `calls/opening.rs`: opens a stream for `calls/unary_attempt.rs`, if one is free, under the connection's lock.
 //! 5. `connection/outgoing.rs`: encodes the message directly into the connection's output.
 //! 6. `connection/driver.rs`: writes; later reads and handles the protocol's events.

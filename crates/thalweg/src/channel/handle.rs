@@ -27,7 +27,9 @@ use crate::web_channel;
 ///
 /// A channel has one or more *lanes*, each with its own connection to a server; a call takes one with few calls in
 /// flight. By default all lanes lead to one server; a [balancing policy](super::ChannelBuilder::load_balancing) spreads
-/// the calls over all servers of the target. The channel connects when the first call needs it ([`connect_lazy`](super::ChannelBuilder::connect_lazy)) or at once
+/// the calls over all servers of the target.
+///
+/// The channel connects when the first call needs it ([`connect_lazy`](super::ChannelBuilder::connect_lazy)) or at once
 /// ([`connect`](super::ChannelBuilder::connect)). It reconnects broken connections with gRPC's exponential backoff.
 /// Meanwhile calls fail with UNAVAILABLE, or wait if they ask for it
 /// ([`CallOptions::wait_for_ready`](crate::CallOptions)).

@@ -1,4 +1,4 @@
-//! What a driver does with input and events, and when it takes output.
+//! The events that a driver receives, and its responses to them.
 
 use thalweg_http2::{ErrorCode, Event, StreamId};
 
