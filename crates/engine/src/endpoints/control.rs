@@ -80,9 +80,23 @@ struct Entry {
     set: Arc<LaneSet>,
     /// Its state at the last decision.
     state: ConnectivityState,
+    /// Time of the last attempt to connect that was started here.
+    connected_at: Option<std::time::Instant>,
 }
 
 impl Entry {
+    /// Connects, unless that was done less than the shortest backoff ago: a server that closes its connections at once
+    /// would be connected without pause. Returns when to try again in this case.
+    fn connect(&mut self, now: std::time::Instant) -> Option<std::time::Instant> {
+        let due_at = self.connected_at.map(|at| at + self.set.backoff_min());
+        if due_at.is_some_and(|due_at| due_at > now) {
+            return due_at;
+        }
+        self.connected_at = Some(now);
+        self.set.connect();
+        None
+    }
+
     fn view<'a>(&'a self, error: Option<&'a String>, needs: Needs) -> EndpointView<'a> {
         let mut view = EndpointView::new(self.id, &self.endpoint, self.state);
         view.error = error.map(String::as_str);
@@ -272,6 +286,7 @@ impl Control {
                     endpoint: endpoint.clone(),
                     set: self.factory.create(endpoint, selected.len(), &self.signals),
                     state: ConnectivityState::Idle,
+                    connected_at: None,
                 },
             };
             self.entries.push(entry);
@@ -333,9 +348,8 @@ impl Control {
                 let decision = self.policy.decide(&views, now);
                 wake_at = decision.wake_at;
                 for &at in &decision.connect {
-                    if let Some(entry) = self.entries.get(at) {
-                        entry.set.connect();
-                    }
+                    let again_at = self.entries.get_mut(at).and_then(|entry| entry.connect(now));
+                    wake_at = [wake_at, again_at].into_iter().flatten().min();
                 }
                 View {
                     endpoints: self.entries.iter().map(|entry| Arc::clone(&entry.set)).collect(),

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, Weak};
+use std::time::Duration;
 
 use thalweg_balance::ConnectivityState;
 use thalweg_lanes::Trial;
@@ -260,6 +261,11 @@ impl LaneSet {
         for lane in lanes {
             lane.dismiss();
         }
+    }
+
+    /// Returns the shortest backoff after a failed attempt to connect.
+    pub(crate) fn backoff_min(&self) -> Duration {
+        self.connector.backoff.base_delay
     }
 
     /// Returns the calls in flight on all lanes that accept calls.

@@ -16,6 +16,7 @@ use tokio::io::DuplexStream;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 
+use crate::support::peer::Peer;
 use crate::support::{
     Echo, Receiver, Served, call_options, channel_config, chat, echo, raw, soon, spawn_echo_with,
 };
@@ -34,6 +35,8 @@ enum Server {
     Silent,
     /// Accepts connections, and never speaks.
     Mute(Vec<DuplexStream>),
+    /// Closes each connection after the handshake.
+    Closing,
 }
 
 fn address(number: u16) -> SocketAddr {
@@ -73,6 +76,11 @@ impl Network {
             Some(Server::Mute(pipes)) => {
                 let (near, far) = tokio::io::duplex(1 << 16);
                 pipes.push(far);
+                Ok(near)
+            }
+            Some(Server::Closing) => {
+                let (near, far) = tokio::io::duplex(1 << 16);
+                tokio::spawn(Peer::server(far, &[]));
                 Ok(near)
             }
             Some(Server::Silent) => Err(io::ErrorKind::WouldBlock.into()),
@@ -409,4 +417,18 @@ async fn call_does_not_wait_for_a_name_server_longer_than_for_a_connection() {
     let error = echo(&channel, raw("x")).await.expect_err("no address");
     assert_eq!((error.code(), started.elapsed()), (Code::Unavailable, Duration::from_secs(3)));
     assert!(error.message().contains("failed to resolve fleet:1: no answer within 3s"), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn server_that_closes_its_connections_is_connected_once_a_second() {
+    let network = Network::default();
+    let service = network.start(1);
+    network.set(2, Server::Closing);
+    let channel = network.round_robin(&[1, 2]);
+    calls(&channel, 1).await;
+    sleep(Duration::from_secs(10)).await;
+    let attempts = network.attempts.load(Ordering::Relaxed);
+    assert!((5..=13).contains(&attempts), "{attempts}");
+    calls(&channel, 10).await;
+    assert_eq!(service.started(), 11);
 }
