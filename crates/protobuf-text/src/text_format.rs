@@ -4,12 +4,14 @@
 //! use thalweg_protobuf::{Schema, sources};
 //! use thalweg_protobuf_text::text_format;
 //!
-//! let source = "syntax = 'proto3'; message Point { int32 x = 1; string name = 2; }"; let set =
-//! sources::compile(&["point.proto"], |_| Some(source.to_owned()))?; let schema = Schema::from_descriptor_set(&set)?;
-//! let point = schema.message("Point").expect("declared in the file"); let wire = text_format::to_wire(point, b"x: 42 #
-//! the answer\nname: 'here'")?; assert_eq!(text_format::from_wire(point, &wire)?, "x: 42\nname: \"here\"\n"); let error
-//! = text_format::to_wire(point, b"x: 4.2").expect_err("no integer"); assert_eq!(error.to_string(), "line 1, column 4:
-//! x: `4.2` is not a valid int32");
+//! let source = "syntax = 'proto3'; message Point { int32 x = 1; string name = 2; }";
+//! let set = sources::compile(&["point.proto"], |_| Some(source.to_owned()))?;
+//! let schema = Schema::from_descriptor_set(&set)?;
+//! let point = schema.message("Point").expect("declared in the file");
+//! let wire = text_format::to_wire(point, b"x: 42  # the answer\nname: 'here'")?;
+//! assert_eq!(text_format::from_wire(point, &wire)?, "x: 42\nname: \"here\"\n");
+//! let error = text_format::to_wire(point, b"x: 4.2").expect_err("no integer");
+//! assert_eq!(error.to_string(), "line 1, column 4: x: `4.2` is not a valid int32");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!

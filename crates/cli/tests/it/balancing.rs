@@ -109,7 +109,7 @@ fn invalid_policies_configs_and_lists_are_bad_arguments() {
     let policy = r#"{"loadBalancingConfig": [{"round_robin": {}}]}"#;
     let checks: &[(&[&str], &str)] = &[
         (&["--lb", "fastest"], "invalid value 'fastest' for '--lb <POLICY>'"),
-        (&["--service-config", timeout], "methodConfig[0].timeout: a duration such as \"1.5s\" is expected"),
+        (&["--service-config", timeout], "methodConfig[0].timeout: expected a duration such as \"1.5s\""),
         (&["--service-config", "{"], "the service config is not JSON"),
         (&["--service-config", policy, "--lb", "round_robin"], "leave out --lb"),
     ];

@@ -76,7 +76,7 @@ fn invalid_arguments_are_rejected() {
         BAD_ARGUMENTS,
         &["'people'", "person, own", "log-record"],
     );
-    check(&["lab", "published", "qtt"], BAD_ARGUMENTS, &["`qtt`", "qt, json, codec and channels"]);
+    check(&["lab", "published", "qtt"], BAD_ARGUMENTS, &["`qtt`", "qt, json, codec or channels"]);
     check(&["lab", "published", "--cores", "4096"], BAD_ARGUMENTS, &["--cores 4096", "available CPUs"]);
     check(&["lab", "published", "--from", "/nonexistent"], FAILED, &["/nonexistent/results.json"]);
     check(&["lab", "published", "--resume", "/nonexistent"], FAILED, &["/nonexistent/results.json"]);

@@ -39,28 +39,28 @@ fn the_first_supported_policy_is_selected() {
 
 #[test]
 fn a_list_without_a_supported_policy_is_invalid() {
-    check_list_error("", ": a supported policy is expected, not []");
-    check_list_error(r#"{"unknown": {}}"#, ": a supported policy is expected, not unknown");
+    check_list_error("", ": expected a supported policy, found []");
+    check_list_error(r#"{"unknown": {}}"#, ": expected a supported policy, found unknown");
     check_list_error(
         r#"{"xds_experimental": {}}, {"grpclb": {}}"#,
-        ": a supported policy is expected, not xds_experimental, grpclb",
+        ": expected a supported policy, found xds_experimental, grpclb",
     );
     // Names of policies are case-sensitive here; only the legacy field's are not.
-    check_list_error(r#"{"ROUND_ROBIN": {}}"#, ": a supported policy is expected, not ROUND_ROBIN");
+    check_list_error(r#"{"ROUND_ROBIN": {}}"#, ": expected a supported policy, found ROUND_ROBIN");
     check_list_error(
         r#"{"round_robin_experimental": {}}"#,
-        ": a supported policy is expected, not round_robin_experimental",
+        ": expected a supported policy, found round_robin_experimental",
     );
 }
 
 #[test]
 fn an_entry_has_one_policy() {
-    check_error(r#"{"loadBalancingConfig": {}}"#, "loadBalancingConfig: a list is expected, not {}");
-    check_list_error("5", "[0]: an object is expected, not 5");
-    check_list_error("{}", "[0]: an object with one policy is expected, not {}");
+    check_error(r#"{"loadBalancingConfig": {}}"#, "loadBalancingConfig: expected a list, found {}");
+    check_list_error("5", "[0]: expected an object, found 5");
+    check_list_error("{}", "[0]: expected an object with one policy, found {}");
     check_list_error(
         r#"{"xds": {}}, {"pick_first":{},"round_robin":{}}"#,
-        r#"[1]: an object with one policy is expected, not {"pick_first":{},"round_robin":{}}"#,
+        r#"[1]: expected an object with one policy, found {"pick_first":{},"round_robin":{}}"#,
     );
 }
 
@@ -75,8 +75,8 @@ fn the_config_of_a_policy_is_an_object() {
         "random_subsetting",
     ];
     for policy in names.into_iter().chain(["outlier_detection"]) {
-        check_policy_error(policy, "[]", ": an object is expected, not []");
-        check_policy_error(policy, "null", ": an object is expected, not nothing");
+        check_policy_error(policy, "[]", ": expected an object, found []");
+        check_policy_error(policy, "null", ": expected an object, found nothing");
     }
 }
 
@@ -92,18 +92,18 @@ fn the_legacy_field_names_a_policy_in_any_case() {
         round_robin(),
     );
 
-    check_error(&legacy("1"), "loadBalancingPolicy: a string is expected, not 1");
+    check_error(&legacy("1"), "loadBalancingPolicy: expected a string, found 1");
     check_error(
         &legacy(r#""unknown""#),
-        r#"loadBalancingPolicy: a supported policy is expected, not "unknown""#,
+        r#"loadBalancingPolicy: expected a supported policy, found "unknown""#,
     );
     check_error(
         &legacy(r#""outlier_detection""#),
-        "loadBalancingPolicy.childPolicy: a list is expected, not nothing",
+        "loadBalancingPolicy.childPolicy: expected a list, found nothing",
     );
     check_error(
         r#"{"loadBalancingPolicy": "unknown", "loadBalancingConfig": [{"round_robin": {}}]}"#,
-        r#"loadBalancingPolicy: a supported policy is expected, not "unknown""#,
+        r#"loadBalancingPolicy: expected a supported policy, found "unknown""#,
     );
 }
 
@@ -116,7 +116,7 @@ fn pick_first_is_read() {
     check_policy_error(
         "pick_first",
         r#"{"shuffleAddressList": 1}"#,
-        ".shuffleAddressList: true or false is expected, not 1",
+        ".shuffleAddressList: expected true or false, found 1",
     );
 }
 
@@ -148,13 +148,13 @@ fn weighted_round_robin_is_validated_as_in_a58() {
         |config: &str, expected: &str| check_policy_error("weighted_round_robin", config, expected);
     check_error(
         r#"{"errorUtilizationPenalty": -0.1}"#,
-        ".errorUtilizationPenalty: a number, 0 or more is expected, not -0.1",
+        ".errorUtilizationPenalty: expected a number, 0 or more, found -0.1",
     );
-    check_error(r#"{"enableOobLoadReport": 0}"#, ".enableOobLoadReport: true or false is expected, not 0");
+    check_error(r#"{"enableOobLoadReport": 0}"#, ".enableOobLoadReport: expected true or false, found 0");
     for field in ["oobReportingPeriod", "blackoutPeriod", "weightExpirationPeriod", "weightUpdatePeriod"] {
         check_error(
             &format!(r#"{{"{field}": "-1s"}}"#),
-            &format!(r#".{field}: a duration such as "1.5s" is expected, not "-1s""#),
+            &format!(r#".{field}: expected a duration such as "1.5s", found "-1s""#),
         );
     }
 }
@@ -172,7 +172,7 @@ fn least_request_is_validated_as_in_a48() {
         check_policy_error(
             "least_request_experimental",
             &format!(r#"{{"choiceCount": {count}}}"#),
-            &format!(".choiceCount: a whole number from 2 to 4294967295 is expected, not {count}"),
+            &format!(".choiceCount: expected a whole number from 2 to 4294967295, found {count}"),
         );
     }
 }
@@ -200,20 +200,20 @@ fn ring_hash_is_validated_as_in_a42_and_a76() {
     for field in ["minRingSize", "maxRingSize"] {
         check_error(
             &format!(r#"{{"{field}": 8388609}}"#),
-            &format!(".{field}: a whole number from 0 to 8388608 is expected, not 8388609"),
+            &format!(".{field}: expected a whole number from 0 to 8388608, found 8388609"),
         );
     }
-    let min = |max, found| format!(".minRingSize: at most maxRingSize ({max}) is expected, not {found}");
+    let min = |max, found| format!(".minRingSize: expected at most maxRingSize ({max}), found {found}");
     check_error(r#"{"minRingSize": 3, "maxRingSize": 2}"#, &min(2, 3));
     check_error(r#"{"minRingSize": 4097}"#, &min(4096, 4097));
     check_error(r#"{"maxRingSize": 1023}"#, &min(1023, 1024));
     for header in [r#""user-bin""#, r#""user-BIN""#, r#""user id""#, r#"":path""#, r#""ü""#] {
         check_error(
             &format!(r#"{{"requestHashHeader": {header}}}"#),
-            &format!(".requestHashHeader: the name of a header that is not binary is expected, not {header}"),
+            &format!(".requestHashHeader: expected the name of a header that is not binary, found {header}"),
         );
     }
-    check_error(r#"{"requestHashHeader": 5}"#, ".requestHashHeader: a string is expected, not 5");
+    check_error(r#"{"requestHashHeader": 5}"#, ".requestHashHeader: expected a string, found 5");
 }
 
 #[test]
@@ -228,13 +228,13 @@ fn random_subsetting_is_validated_as_in_a68() {
     }
     let check_error =
         |config: &str, expected: &str| check_policy_error("random_subsetting", config, expected);
-    let size = ".subsetSize: a whole number from 1 to 4294967295 is expected, not";
+    let size = ".subsetSize: expected a whole number from 1 to 4294967295, found";
     check_error(r#"{"childPolicy": [{"round_robin": {}}]}"#, &format!("{size} nothing"));
     check_error(r#"{"subsetSize": 0, "childPolicy": [{"round_robin": {}}]}"#, &format!("{size} 0"));
-    check_error(r#"{"subsetSize": 1}"#, ".childPolicy: a list is expected, not nothing");
+    check_error(r#"{"subsetSize": 1}"#, ".childPolicy: expected a list, found nothing");
     check_error(
         r#"{"subsetSize": 1, "childPolicy": [{"xds": {}}]}"#,
-        ".childPolicy: a supported policy is expected, not xds",
+        ".childPolicy: expected a supported policy, found xds",
     );
 }
 
@@ -313,10 +313,10 @@ fn invalid_outlier_detection_is_named() {
     for field in ["interval", "baseEjectionTime", "maxEjectionTime"] {
         check(
             &format!(r#""{field}": "-10s""#),
-            &format!(r#".{field}: a duration such as "1.5s" is expected, not "-10s""#),
+            &format!(r#".{field}: expected a duration such as "1.5s", found "-10s""#),
         );
     }
-    let percent = "a whole number from 0 to 100 is expected, not 150";
+    let percent = "expected a whole number from 0 to 100, found 150";
     check(r#""maxEjectionPercent": 150"#, &format!(".maxEjectionPercent: {percent}"));
     for (ejection, field) in [
         ("successRateEjection", "enforcementPercentage"),
@@ -325,14 +325,14 @@ fn invalid_outlier_detection_is_named() {
     ] {
         check(&format!(r#""{ejection}": {{"{field}": 150}}"#), &format!(".{ejection}.{field}: {percent}"));
     }
-    check(r#""successRateEjection": 5"#, ".successRateEjection: an object is expected, not 5");
+    check(r#""successRateEjection": 5"#, ".successRateEjection: expected an object, found 5");
 
     let check = |config: &str, expected: &str| check_policy_error("outlier_detection", config, expected);
-    check("{}", ".childPolicy: a list is expected, not nothing");
-    check(r#"{"childPolicy": [{"none": {}}]}"#, ".childPolicy: a supported policy is expected, not none");
+    check("{}", ".childPolicy: expected a list, found nothing");
+    check(r#"{"childPolicy": [{"none": {}}]}"#, ".childPolicy: expected a supported policy, found none");
     check(
         r#"{"childPolicy": [{"none": {}}, {"pick_first": {"shuffleAddressList": []}}]}"#,
-        ".childPolicy[1].pick_first.shuffleAddressList: true or false is expected, not []",
+        ".childPolicy[1].pick_first.shuffleAddressList: expected true or false, found []",
     );
 }
 
@@ -380,7 +380,7 @@ fn policies_of_the_application_read_their_configs() {
     check(r#"{"loadBalancingConfig": [{"own": {}}]}"#, "loadBalancingConfig[0].own: no number in {}");
     check(
         r#"{"loadBalancingConfig": [{"own": 7}]}"#,
-        "loadBalancingConfig[0].own: an object is expected, not 7",
+        "loadBalancingConfig[0].own: expected an object, found 7",
     );
     check(r#"{"loadBalancingPolicy": "OWN"}"#, "loadBalancingPolicy: no number in {}");
     assert_eq!(
