@@ -19,6 +19,17 @@ pub(crate) struct Balanced {
     hash_header: Option<String>,
     /// Holds the control's state while its task does not run.
     parked: Arc<Mutex<Option<Box<Control>>>>,
+    /// Dropped after `views`, so that the woken control finds them gone.
+    _end_of_task: EndOfTask,
+}
+
+/// Wakes the control when dropped.
+struct EndOfTask(Arc<Signals>);
+
+impl Drop for EndOfTask {
+    fn drop(&mut self) {
+        self.0.endpoint_changed();
+    }
 }
 
 impl Balanced {
@@ -27,7 +38,8 @@ impl Balanced {
         let views = Arc::new(Views::new(Arc::clone(&connector.connection.queue)));
         let hash_header = config.policy.hash_header().map(str::to_owned);
         let control = Control::new(config, EndpointFactory { lanes, connector }, Arc::clone(&signals));
-        Self { views, signals, hash_header, parked: Arc::new(Mutex::new(Some(Box::new(control)))) }
+        let parked = Arc::new(Mutex::new(Some(Box::new(control))));
+        Self { _end_of_task: EndOfTask(Arc::clone(&signals)), views, signals, hash_header, parked }
     }
 
     pub(super) fn hash_header(&self) -> Option<&str> {
@@ -105,13 +117,6 @@ impl Balanced {
             }
         });
         !task.is_finished() || self.parked.lock().unwrap_or_else(PoisonError::into_inner).is_none()
-    }
-}
-
-impl Drop for Balanced {
-    fn drop(&mut self) {
-        // Ends the task.
-        self.signals.endpoint_changed();
     }
 }
 

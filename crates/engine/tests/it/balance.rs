@@ -432,3 +432,27 @@ async fn server_that_closes_its_connections_is_connected_once_a_second() {
     calls(&channel, 10).await;
     assert_eq!(service.started(), 11);
 }
+
+/// The control's task may run on another thread while the channel is dropped.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn dropped_channel_leaves_no_connection() {
+    let network = Network::default();
+    network.start(1);
+    let runtime = tokio::runtime::Handle::current();
+    // The server's maintenance starts with its first connection, and stays.
+    let kept = network.round_robin(&[1]);
+    calls(&kept, 1).await;
+    let tasks = runtime.metrics().num_alive_tasks();
+    for _ in 0..200 {
+        let channel = network.round_robin(&[1]);
+        calls(&channel, 1).await;
+        drop(channel);
+    }
+    let ended = async {
+        while runtime.metrics().num_alive_tasks() > tasks {
+            sleep(Duration::from_millis(1)).await;
+        }
+    };
+    let outcome = timeout(Duration::from_secs(10), ended).await;
+    assert!(outcome.is_ok(), "{} tasks, {tasks} before", runtime.metrics().num_alive_tasks());
+}
