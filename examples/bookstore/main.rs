@@ -47,7 +47,7 @@ async fn run(address: Option<String>) -> Result<(), Box<dyn Error>> {
         .openapi(true)
         .docs(true)
         // Allows pages of other origins to call the service, without this origin's cookies.
-        .cors(Cors { origins: Origins::Any, ..Cors::default() });
+        .cors(Cors::default().origins(Origins::Any));
     // For grpcurl and similar tools.
     let reflection = Reflection::builder().descriptors(proto::FILE_DESCRIPTOR_SET).build()?;
     let server = Server::builder()

@@ -80,7 +80,7 @@ impl ResolvedMethod {
         ignore_unknown: bool,
     ) -> Result<Vec<u8>, String> {
         let message = self.schema.message(&self.request_type).ok_or("the schema lacks the request type")?;
-        let options = ParseOptions { ignore_unknown, ..ParseOptions::default() };
+        let options = ParseOptions::default().ignore_unknown(ignore_unknown);
         let mut wire = Vec::with_capacity(written.len());
         match format {
             MessageFormat::Json => json::parse(message, written, &options, &mut wire),

@@ -130,7 +130,7 @@ fn standard_schema(name: &str) -> Option<Schema> {
 }
 
 fn message_json(schema: &Schema, name: &str, wire: &[u8]) -> Option<String> {
-    let options = PrintOptions { allow_partial: true, ..PrintOptions::default() };
+    let options = PrintOptions::default().allow_partial(true);
     let mut text = Vec::new();
     json::print(schema.message(name)?, wire, &options, &mut text).ok()?;
     String::from_utf8(text).ok()

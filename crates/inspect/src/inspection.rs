@@ -60,7 +60,7 @@ impl<'a> Inspection<'a> {
 
 /// Detects the framing, preferring one in which all messages match the schema.
 fn detected(bytes: &[u8], message_type: Option<MessageType>, limits: &Limits) -> Detection {
-    let shallow = Limits { depth_max: 1, ..*limits };
+    let shallow = limits.depth_max(1);
     let fits = |span: Span| {
         let message = dissect(bytes, span, message_type, &shallow);
         message.records.iter().all(|record| record.known().is_some())

@@ -60,7 +60,7 @@ impl Sizes {
     fn convert(&mut self, inspection: &Inspection, message_type: MessageType) -> Result<(), String> {
         let (mut json, mut msgpack) = (Vec::new(), Vec::new());
         // Missing required fields are shown in the tree.
-        let options = PrintOptions { allow_partial: true, ..PrintOptions::default() };
+        let options = PrintOptions::default().allow_partial(true);
         for (message, bytes) in inspection.messages() {
             let wire = message.span.of(bytes);
             json::print(message_type, wire, &options, &mut json).map_err(|error| error.to_string())?;

@@ -314,7 +314,7 @@ impl fmt::Debug for Checks {
 impl Check for Checks {
     fn check(&self, response: &[u8], variables: &mut Variables) -> Result<(), String> {
         let message = self.schema.message(&self.message).ok_or("the schema lacks the response type")?;
-        let options = PrintOptions { defaults: true, allow_partial: true, ..PrintOptions::default() };
+        let options = PrintOptions::default().defaults(true).allow_partial(true);
         let mut text = Vec::new();
         json::print(message, response, &options, &mut text)
             .map_err(|error| format!("the response is not a valid {}: {error}", self.message))?;

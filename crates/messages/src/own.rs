@@ -148,7 +148,7 @@ type PositionedResult<T> = Result<T, (Position, String)>;
 
 fn from_json(message_type: MessageType<'_>, text: &[u8]) -> PositionedResult<Vec<Vec<u8>>> {
     // Fields required by proto2 may be missing; codecs accept that.
-    let options = ParseOptions { allow_partial: true, ..ParseOptions::default() };
+    let options = ParseOptions::default().allow_partial(true);
     let mut documents = serde_json::Deserializer::from_slice(text).into_iter::<IgnoredAny>();
     let mut wires = Vec::new();
     while wires.len() < MESSAGES_MAX {

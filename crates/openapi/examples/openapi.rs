@@ -26,12 +26,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let schema = Schema::from_descriptor_set(&set)?;
     let of_file = |service: &Service<'_>| service.file().name() == file;
     let services: Vec<&str> = schema.services().filter(of_file).map(Service::full_name).collect();
-    let info = Info {
-        schema_names: flags.iter().any(|flag| flag == "--schema-names"),
-        enum_numbers: flags.iter().any(|flag| flag == "--enum-numbers"),
-        comments: Comments::from_descriptor_set(&set),
-        ..Info::default()
-    };
+    let info = Info::default()
+        .schema_names(flags.iter().any(|flag| flag == "--schema-names"))
+        .enum_numbers(flags.iter().any(|flag| flag == "--enum-numbers"))
+        .comments(Comments::from_descriptor_set(&set));
     println!("{}", document(&Rules::new(&schema, services)?, &info));
     Ok(())
 }

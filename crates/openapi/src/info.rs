@@ -6,6 +6,7 @@ use crate::comments::Comments;
 
 /// Parts of a document that are not in the schema.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct Info {
     /// Title of the document. Default: the names of the services.
     pub title: String,
@@ -24,6 +25,42 @@ pub struct Info {
 }
 
 impl Info {
+    /// Sets [`title`](field@Self::title).
+    pub fn title(mut self, title: impl Into<String>) -> Self {
+        self.title = title.into();
+        self
+    }
+
+    /// Sets [`version`](field@Self::version).
+    pub fn version(mut self, version: impl Into<String>) -> Self {
+        self.version = version.into();
+        self
+    }
+
+    /// Sets [`description`](field@Self::description).
+    pub fn description(mut self, description: impl Into<String>) -> Self {
+        self.description = description.into();
+        self
+    }
+
+    /// Sets [`servers`](field@Self::servers).
+    pub fn servers(mut self, servers: Vec<String>) -> Self {
+        self.servers = servers;
+        self
+    }
+
+    /// Sets [`schema_names`](field@Self::schema_names).
+    pub fn schema_names(mut self, schema_names: bool) -> Self {
+        self.schema_names = schema_names;
+        self
+    }
+
+    /// Sets [`enum_numbers`](field@Self::enum_numbers).
+    pub fn enum_numbers(mut self, enum_numbers: bool) -> Self {
+        self.enum_numbers = enum_numbers;
+        self
+    }
+
     /// Sets the comments.
     #[must_use]
     pub fn comments(mut self, comments: Comments) -> Self {

@@ -20,7 +20,7 @@
 //! let set = sources::compile(&["greet.proto"], |_| Some(greet.to_owned()))?;
 //! let schema = Schema::from_descriptor_set(&set)?;
 //! let rules = Rules::new(&schema, ["greet.Greeter"])?;
-//! let info = Info { title: "Greetings".to_owned(), ..Info::default() }.comments(Comments::from_descriptor_set(&set));
+//! let info = Info::default().title("Greetings").comments(Comments::from_descriptor_set(&set));
 //! let document = document(&rules, &info);
 //! assert!(document.contains(r#""summary":"Greets somebody.","operationId":"Greeter_Greet""#));
 //! # Ok::<(), Box<dyn std::error::Error>>(())

@@ -94,10 +94,7 @@ impl<'a> Request<'a> {
         let wire = match self.payload {
             Some(Payload::Protobuf(wire)) => normal_form(message_type, wire),
             Some(Payload::Json(json)) => {
-                let options = ParseOptions {
-                    ignore_unknown: self.category == JSON_IGNORE_UNKNOWN,
-                    ..ParseOptions::default()
-                };
+                let options = ParseOptions::default().ignore_unknown(self.category == JSON_IGNORE_UNKNOWN);
                 let mut wire = Vec::new();
                 json::parse(message_type, json, &options, &mut wire)
                     .map(|()| wire)
@@ -140,7 +137,7 @@ impl<'a> Request<'a> {
         if !self.prints_unknown_fields {
             message.as_mut().clear_unknown_fields();
         }
-        let options = PrintOptions { pretty: true, ..PrintOptions::default() };
+        let options = PrintOptions::default().pretty(true);
         let mut text = String::new();
         match text_format::print(message_type, &message.as_ref().encode_to_vec(), &options, &mut text) {
             Ok(_) => Response::Text(text),

@@ -35,7 +35,7 @@ use thalweg_protobuf::{DecodeError, Message, MessageType};
 /// Returns an error if the bytes are not a valid message of the type.
 pub fn from_wire(message_type: MessageType<'_>, wire: &[u8]) -> Result<String, PrintError> {
     let mut text = String::new();
-    let options = PrintOptions { pretty: true, allow_partial: true, ..PrintOptions::default() };
+    let options = PrintOptions::default().pretty(true).allow_partial(true);
     print(message_type, wire, &options, &mut text)?;
     Ok(text)
 }

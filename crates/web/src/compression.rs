@@ -7,6 +7,7 @@ use crate::content_type::list_items;
 
 /// Compression of sent messages.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Compression {
     /// Encoding.
     pub encoding: Encoding,
@@ -22,6 +23,12 @@ impl Compression {
     /// Compresses messages of at least [`COMPRESSION_THRESHOLD`] bytes.
     pub fn with(encoding: Encoding) -> Compression {
         Compression { encoding, threshold: COMPRESSION_THRESHOLD }
+    }
+
+    /// Sets [`threshold`](field@Self::threshold).
+    pub fn threshold(mut self, threshold: usize) -> Self {
+        self.threshold = threshold;
+        self
     }
 
     /// Returns the compressed message, or `None` if `message` should be sent uncompressed.

@@ -4,7 +4,7 @@
 //! use thalweg_web::cors::{Cors, Origins};
 //!
 //! let page = HeaderValue::from_static("https://example.com");
-//! let cors = Cors { origins: Origins::These(vec![page.clone()]), ..Cors::default() };
+//! let cors = Cors::default().origins(Origins::These(vec![page.clone()]));
 //!
 //! let mut request = HeaderMap::new();
 //! request.insert("origin", page.clone());
@@ -24,6 +24,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
 
 /// Permissions of pages from other origins.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Cors {
     /// Allowed origins; none by default.
     pub origins: Origins,
@@ -72,6 +73,44 @@ impl Default for Cors {
             allows_credentials: false,
             max_age: Some(Duration::from_secs(2 * 60 * 60)),
         }
+    }
+}
+
+impl Cors {
+    /// Sets [`origins`](field@Self::origins).
+    pub fn origins(mut self, origins: Origins) -> Self {
+        self.origins = origins;
+        self
+    }
+
+    /// Sets [`methods`](field@Self::methods).
+    pub fn methods(mut self, methods: Vec<Method>) -> Self {
+        self.methods = methods;
+        self
+    }
+
+    /// Sets [`request_headers`](field@Self::request_headers).
+    pub fn request_headers(mut self, request_headers: RequestHeaders) -> Self {
+        self.request_headers = request_headers;
+        self
+    }
+
+    /// Sets [`response_headers`](field@Self::response_headers).
+    pub fn response_headers(mut self, response_headers: Vec<HeaderName>) -> Self {
+        self.response_headers = response_headers;
+        self
+    }
+
+    /// Sets [`allows_credentials`](field@Self::allows_credentials).
+    pub fn allows_credentials(mut self, allows_credentials: bool) -> Self {
+        self.allows_credentials = allows_credentials;
+        self
+    }
+
+    /// Sets [`max_age`](field@Self::max_age).
+    pub fn max_age(mut self, max_age: Option<Duration>) -> Self {
+        self.max_age = max_age;
+        self
     }
 }
 
@@ -174,7 +213,7 @@ mod tests {
     use crate::testing::{header_lines, headers};
 
     fn cors() -> Cors {
-        Cors { origins: Origins::These(vec![HeaderValue::from_static("https://a.b")]), ..Cors::default() }
+        Cors::default().origins(Origins::These(vec![HeaderValue::from_static("https://a.b")]))
     }
 
     const METHODS: &str = "access-control-allow-methods: GET, HEAD, POST, PUT, PATCH, DELETE";
@@ -204,23 +243,23 @@ mod tests {
         check(&cors(), &[ORIGIN, patch], 204, &allowed(REQUEST_HEADERS, "https://a.b"));
         check(&cors(), &[ORIGIN, ("access-control-request-method", "PURGE")], 403, VARIES);
         check(&Cors::default(), &[ORIGIN, POST], 403, VARIES);
-        let any = Cors { origins: Origins::Any, allows_credentials: true, ..cors() };
+        let any = cors().origins(Origins::Any).allows_credentials(true);
         check(&any, &[ORIGIN, POST], 204, &allowed(REQUEST_HEADERS, "*"));
         let authorization = RequestHeaders::These(vec![http::header::AUTHORIZATION]);
-        let with = Cors { request_headers: authorization, ..cors() };
+        let with = cors().request_headers(authorization);
         let expected = &format!("{REQUEST_HEADERS}, authorization, grpc-metadata-authorization");
         let expected = allowed(expected, "https://a.b");
         check(&with, &[ORIGIN, POST], 204, &expected);
-        let all = Cors { request_headers: RequestHeaders::Any, ..cors() };
+        let all = cors().request_headers(RequestHeaders::Any);
         let preflight_header = ("access-control-request-headers", "x-a,x-b");
         check(&all, &[ORIGIN, POST, preflight_header], 204, &allowed("x-a,x-b", "https://a.b"));
         let expected = format!("{METHODS}\naccess-control-allow-origin: https://a.b\n");
-        let short = Cors { request_headers: RequestHeaders::Any, max_age: None, ..cors() };
+        let short = cors().request_headers(RequestHeaders::Any).max_age(None);
         check(&short, &[ORIGIN, POST], 204, &format!("{expected}{VARIES}"));
         let expected = format!("access-control-allow-credentials: true\n{expected}{VARIES}");
         let expected =
             expected.replace("true\n", &format!("true\naccess-control-allow-headers: {REQUEST_HEADERS}\n"));
-        let credentials = Cors { allows_credentials: true, max_age: None, ..cors() };
+        let credentials = cors().allows_credentials(true).max_age(None);
         check(&credentials, &[ORIGIN, POST], 204, &expected);
     }
 
@@ -253,9 +292,9 @@ mod tests {
         check(&cors(), None, "vary: accept-encoding\nvary: origin");
         check(&cors(), Some("https://a.c"), "vary: accept-encoding\nvary: origin");
         check(&cors(), Some("https://a.b"), &format!("{}\nvary: origin", response_for("https://a.b", "")));
-        let any = Cors { origins: Origins::Any, ..cors() };
+        let any = cors().origins(Origins::Any);
         check(&any, Some("https://a.c"), &response_for("*", ""));
-        let more = Cors { response_headers: vec![HeaderName::from_static("x-a")], ..any };
+        let more = any.response_headers(vec![HeaderName::from_static("x-a")]);
         check(&more, Some("https://a.c"), &response_for("*", ", x-a, trailer-x-a, grpc-trailer-x-a"));
     }
 }

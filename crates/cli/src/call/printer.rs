@@ -23,13 +23,11 @@ impl Printer {
     pub(super) fn new(called: &ResolvedMethod, args: &CallArgs) -> Self {
         let is_stream = called.is_server_streaming;
         let is_pretty = args.pretty || !(is_stream || args.compact);
-        let options = PrintOptions {
-            defaults: args.emit_defaults,
-            schema_names: args.schema_names,
-            allow_partial: true,
-            pretty: is_pretty,
-            ..PrintOptions::default()
-        };
+        let options = PrintOptions::default()
+            .defaults(args.emit_defaults)
+            .schema_names(args.schema_names)
+            .allow_partial(true)
+            .pretty(is_pretty);
         Self {
             responses: ResponsePrinter::new(called, args.output, options),
             format: args.output,

@@ -115,11 +115,11 @@ impl<F: Form> Codec for Transcoded<F> {
 
 /// A user's messages may lack fields required by proto2; the other codecs accept that.
 fn print_options() -> PrintOptions {
-    PrintOptions { allow_partial: true, ..PrintOptions::default() }
+    PrintOptions::default().allow_partial(true)
 }
 
 fn parse_options() -> ParseOptions {
-    ParseOptions { allow_partial: true, ..ParseOptions::default() }
+    ParseOptions::default().allow_partial(true)
 }
 
 impl Form for Json {

@@ -119,9 +119,9 @@ impl PartialEq for OwnMessage {
 
 /// Allows missing proto2 required fields, as in the codec study.
 fn printed() -> PrintOptions {
-    PrintOptions { allow_partial: true, ..PrintOptions::default() }
+    PrintOptions::default().allow_partial(true)
 }
 
 fn parsed() -> ParseOptions {
-    ParseOptions { allow_partial: true, ..ParseOptions::default() }
+    ParseOptions::default().allow_partial(true)
 }

@@ -33,7 +33,7 @@ fn the_same_rules_give_the_same_bytes() {
 #[test]
 fn schema_names_and_enum_numbers_are_optional() {
     let (rules, info) = library();
-    let info = Info { schema_names: true, enum_numbers: true, ..info };
+    let info = info.schema_names(true).enum_numbers(true);
     let found: Value = serde_json::from_str(&document(&rules, &info)).unwrap();
     let schemas = &found["components"]["schemas"];
     assert_eq!(schemas["library.v1.View"]["enum"], json!([0, 1, 2, 3]));

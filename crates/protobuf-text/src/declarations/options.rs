@@ -65,7 +65,7 @@ fn values(of: MessageRef<'_>, field: Field<'_>) -> Vec<String> {
     for other in others {
         alone.as_mut().clear(other);
     }
-    let options = PrintOptions { pretty: true, allow_partial: true, ..PrintOptions::default() };
+    let options = PrintOptions::default().pretty(true).allow_partial(true);
     let mut text = String::new();
     if text_format::print(of.message_type(), &alone.as_ref().encode_to_vec(), &options, &mut text).is_err() {
         return Vec::new();

@@ -11,6 +11,7 @@ use super::varint::{Tag, Varint, read_varint};
 
 /// Limits of a dissection, for untrusted input.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Limits {
     /// Maximum nesting depth of messages and groups. Default: 100. Deeper messages stay bytes; a deeper group is a
     /// problem.
@@ -24,6 +25,20 @@ impl Default for Limits {
     /// Returns the depth at which decoders stop, and a million records, which take about 200 MB.
     fn default() -> Self {
         Self { depth_max: 100, records_max: 1_000_000 }
+    }
+}
+
+impl Limits {
+    /// Sets [`depth_max`](field@Self::depth_max).
+    pub fn depth_max(mut self, depth_max: usize) -> Self {
+        self.depth_max = depth_max;
+        self
+    }
+
+    /// Sets [`records_max`](field@Self::records_max).
+    pub fn records_max(mut self, records_max: usize) -> Self {
+        self.records_max = records_max;
+        self
     }
 }
 

@@ -95,7 +95,7 @@ fn depth_and_record_count_are_limited() {
     }
     assert_eq!(depth, Limits::default().depth_max);
 
-    let limits = Limits { records_max: 10, ..Limits::default() };
+    let limits = Limits::default().records_max(10);
     let input = [0x10, 0x01].repeat(11);
     let message = dissect(&input, Span::all(&input), None, &limits);
     assert_eq!(message.records.len(), 10);

@@ -119,7 +119,7 @@ fn unknown_fields_are_printed_by_number() {
     let expected = "extra {\n  type_url: \"a.b/c.D.E\"\n}\n15: 5\n15: 0x0000000000000001\n15 {\n  1: 1\n}\n\
                     15: \"\\377\\377\"\n15 {\n  1: 1\n}\n15: 0x00000002\n3: 9\n";
     let mut text = String::new();
-    let options = PrintOptions { pretty: true, ..PrintOptions::default() };
+    let options = PrintOptions::default().pretty(true);
     let unknown_types = text_format::print(order, &wire, &options, &mut text).unwrap();
     assert_eq!(text, expected);
     assert_eq!(unknown_types, ["a.b/c.D.E"]);
@@ -130,7 +130,7 @@ fn unset_fields_are_printed_on_request() {
     let schema = schema();
     let point = schema.message("free.Point").unwrap();
     let mut text = String::new();
-    let options = PrintOptions { defaults: true, ..PrintOptions::default() };
+    let options = PrintOptions::default().defaults(true);
     text_format::print(point, b"", &options, &mut text).unwrap();
     assert_eq!(text, "x: 0 row: [] marks: [] kind: NONE name: \"\"");
     assert_eq!(text_format::to_wire(point, text.as_bytes()).unwrap(), b"");
@@ -173,7 +173,7 @@ fn invalid_text_is_rejected_with_its_position() {
 fn unknown_fields_are_skipped_on_request() {
     let schema = schema();
     let point = schema.message("free.Point").unwrap();
-    let options = ParseOptions { ignore_unknown: true, ..ParseOptions::default() };
+    let options = ParseOptions::default().ignore_unknown(true);
     let text = b"a: 1 b { c: [1, -2] [d.e/F] < > } x: 3 g: 'h' 'i' j: -inf [k.l]: {} m [{}, <n: 1>]";
     let mut wire = Vec::new();
     text_format::parse(point, text, &options, &mut wire).unwrap_or_else(|error| panic!("{error}"));

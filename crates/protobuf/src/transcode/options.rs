@@ -6,6 +6,7 @@ const DEPTH_MAX: usize = 100;
 /// Options for printing a message.
 #[derive(Clone, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "independent switches of ProtoJSON")]
+#[non_exhaustive]
 pub struct PrintOptions {
     /// Prints fields without presence even if they are zero, empty strings, lists or maps. Default: false.
     pub defaults: bool,
@@ -38,8 +39,53 @@ impl Default for PrintOptions {
     }
 }
 
+impl PrintOptions {
+    /// Sets [`defaults`](field@Self::defaults).
+    pub fn defaults(mut self, defaults: bool) -> Self {
+        self.defaults = defaults;
+        self
+    }
+
+    /// Sets [`schema_names`](field@Self::schema_names).
+    pub fn schema_names(mut self, schema_names: bool) -> Self {
+        self.schema_names = schema_names;
+        self
+    }
+
+    /// Sets [`enum_numbers`](field@Self::enum_numbers).
+    pub fn enum_numbers(mut self, enum_numbers: bool) -> Self {
+        self.enum_numbers = enum_numbers;
+        self
+    }
+
+    /// Sets [`allow_partial`](field@Self::allow_partial).
+    pub fn allow_partial(mut self, allow_partial: bool) -> Self {
+        self.allow_partial = allow_partial;
+        self
+    }
+
+    /// Sets [`len_max`](field@Self::len_max).
+    pub fn len_max(mut self, len_max: usize) -> Self {
+        self.len_max = len_max;
+        self
+    }
+
+    /// Sets [`pretty`](field@Self::pretty).
+    pub fn pretty(mut self, pretty: bool) -> Self {
+        self.pretty = pretty;
+        self
+    }
+
+    /// Sets [`depth_max`](field@Self::depth_max).
+    pub fn depth_max(mut self, depth_max: usize) -> Self {
+        self.depth_max = depth_max;
+        self
+    }
+}
+
 /// Options for parsing a message.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct ParseOptions {
     /// Ignores unknown members and unknown enum values. Default: false.
     pub ignore_unknown: bool,
@@ -55,5 +101,31 @@ pub struct ParseOptions {
 impl Default for ParseOptions {
     fn default() -> Self {
         ParseOptions { ignore_unknown: false, allow_partial: false, depth_max: DEPTH_MAX, len_max: 256 << 20 }
+    }
+}
+
+impl ParseOptions {
+    /// Sets [`ignore_unknown`](field@Self::ignore_unknown).
+    pub fn ignore_unknown(mut self, ignore_unknown: bool) -> Self {
+        self.ignore_unknown = ignore_unknown;
+        self
+    }
+
+    /// Sets [`allow_partial`](field@Self::allow_partial).
+    pub fn allow_partial(mut self, allow_partial: bool) -> Self {
+        self.allow_partial = allow_partial;
+        self
+    }
+
+    /// Sets [`depth_max`](field@Self::depth_max).
+    pub fn depth_max(mut self, depth_max: usize) -> Self {
+        self.depth_max = depth_max;
+        self
+    }
+
+    /// Sets [`len_max`](field@Self::len_max).
+    pub fn len_max(mut self, len_max: usize) -> Self {
+        self.len_max = len_max;
+        self
     }
 }

@@ -250,8 +250,7 @@ fn missing_required_fields_are_errors() {
     check(message_type, printed, printed);
     assert_eq!(json::from_wire(message_type, whole).as_deref(), Ok(printed));
 
-    let (mut partial, options) =
-        (Vec::new(), ParseOptions { allow_partial: true, ..ParseOptions::default() });
+    let (mut partial, options) = (Vec::new(), ParseOptions::default().allow_partial(true));
     for (json, problem) in [
         ("{}", "line 1, column 3: missing required field `id`"),
         (r#"{"part":{}}"#, "missing required field `id`"),
@@ -265,8 +264,7 @@ fn missing_required_fields_are_errors() {
         let error = json::from_wire(message_type, &partial).expect_err(json);
         assert_eq!(error.to_string(), "missing required field extended.Extended.id", "{json}");
         assert_eq!(msgpack::from_wire(message_type, &partial), Err(error));
-        let (mut text, options) =
-            (Vec::new(), PrintOptions { allow_partial: true, ..PrintOptions::default() });
+        let (mut text, options) = (Vec::new(), PrintOptions::default().allow_partial(true));
         json::print(message_type, &partial, &options, &mut text).expect("it may be partial");
         assert_eq!(String::from_utf8_lossy(&text), json.replace(r#""id":null"#, ""));
     }
@@ -349,14 +347,14 @@ fn print_options_take_effect() {
     };
     let plain = PrintOptions::default();
     assert_eq!(printed(&plain), r#"> {"id":1,"part":{"size":2},"levels":["LOW"]}"#);
-    let defaults = PrintOptions { defaults: true, ..plain.clone() };
+    let defaults = plain.clone().defaults(true);
     assert_eq!(
         printed(&defaults),
         r#"> {"id":1,"part":{"size":2},"levels":["LOW"],"switchesByText":{},"piece":[],"packed":[]}"#
     );
-    let schema_names = PrintOptions { schema_names: true, enum_numbers: true, ..plain.clone() };
+    let schema_names = plain.clone().schema_names(true).enum_numbers(true);
     assert_eq!(printed(&schema_names), r#"> {"id":1,"part":{"size":2},"levels":[1]}"#);
-    let pretty = PrintOptions { pretty: true, defaults: true, ..plain };
+    let pretty = plain.pretty(true).defaults(true);
     let expected = r#"> {
   "id": 1,
   "part": {
@@ -386,7 +384,7 @@ fn unknown_names_are_rejected_or_ignored() {
         r#""colors":["RED","GREEN"],"colorsByBool":{"true":"GREEN","false":"RED"}}"#
     );
     refused(everything(&schema), json, "line 1, column 14: everything.Everything has no field `new`");
-    let options = ParseOptions { ignore_unknown: true, ..ParseOptions::default() };
+    let options = ParseOptions::default().ignore_unknown(true);
     let mut wire = b"kept".to_vec();
     json::parse(everything(&schema), json.as_bytes(), &options, &mut wire)
         .expect("what is unknown is ignored");
@@ -420,7 +418,7 @@ fn nesting_depth_is_limited() {
         assert_eq!(msgpack::to_wire(message_type, &msgpack), Ok(wire));
     }
     let ignored = format!("{{\"new\":{}", "[".repeat(1_000_000));
-    let options = ParseOptions { ignore_unknown: true, ..ParseOptions::default() };
+    let options = ParseOptions::default().ignore_unknown(true);
     let error =
         json::parse(message_type, ignored.as_bytes(), &options, &mut Vec::new()).expect_err("it is deep");
     assert!(error.to_string().contains("too deep"), "{error}");
@@ -440,7 +438,7 @@ fn printed_length_is_limited() {
     let schema = schema();
     let wire = [0xc2, 0x02, 0x00].repeat(1000);
     let printed = |len_max| {
-        let options = PrintOptions { defaults: true, len_max, ..PrintOptions::default() };
+        let options = PrintOptions::default().defaults(true).len_max(len_max);
         json::print(everything(&schema), &wire, &options, &mut Vec::new())
     };
     assert_eq!(printed(10 << 20), Ok(()));

@@ -145,7 +145,7 @@ fn field_paths_lists_the_present_fields() {
     ] {
         assert_eq!(paths(text, &strict), expected, "{text}");
     }
-    let lenient = ParseOptions { ignore_unknown: true, ..strict.clone() };
+    let lenient = strict.clone().ignore_unknown(true);
     assert_eq!(paths(r#"{"x":{"y":[1]},"item":{"z":1,"size":2}}"#, &lenient), "item.size");
     // The nesting depth is limited.
     let deep = |len: usize| {
@@ -161,7 +161,7 @@ fn field_paths_stop_at_the_length_limit() {
     let text =
         format!("{}{{\"size\":1}}{}", "{\"item\":".to_owned() + &"{\"inner\":".repeat(80), "}".repeat(81));
     let paths = |len_max| {
-        let options = ParseOptions { len_max, ..ParseOptions::default() };
+        let options = ParseOptions::default().len_max(len_max);
         json::field_paths(schema.message("All").unwrap(), text.as_bytes(), &options)
     };
     let path = format!("item.{}size", "inner.".repeat(80));
@@ -187,7 +187,7 @@ fn parsing_stops_at_the_length_limit() {
     ] {
         let text = format!("{{\"{field_name}\":{value}}}");
         let parse = |len_max| {
-            let options = ParseOptions { len_max, ..ParseOptions::default() };
+            let options = ParseOptions::default().len_max(len_max);
             // Existing bytes do not count.
             let mut wire = vec![1, 2, 3];
             let parsed = json::parse(schema.message("All").unwrap(), text.as_bytes(), &options, &mut wire);

@@ -91,7 +91,7 @@ fn numbers(kind: Kind, count: usize, bits: u32) -> Vec<u64> {
     (0..count).map(random).collect()
 }
 
-const PRETTY: fn() -> PrintOptions = || PrintOptions { pretty: true, ..PrintOptions::default() };
+const PRETTY: fn() -> PrintOptions = || PrintOptions::default().pretty(true);
 
 /// Checks that both inputs give the same in all output formats.
 fn check(message_type: MessageType<'_>, packed_bytes: &[u8], one_by_one: &[u8], what: &str) {
@@ -187,7 +187,7 @@ fn packed_numbers_count_toward_the_length_limit() {
     let message_type = message_of(&schema, Kind::Int64);
     let wire = packed(Kind::Int64, &[1; 1000]);
     let printed = |len_max| {
-        let options = PrintOptions { len_max, ..PrintOptions::default() };
+        let options = PrintOptions::default().len_max(len_max);
         json::print(message_type, &wire, &options, &mut Vec::new())
     };
     // `{"packed_bytes":["1","1",…`: the closing brackets do not count.

@@ -50,7 +50,7 @@ fn check(schema: &Schema, number: u32, texts: &[String]) {
         what()
     );
     let mut pretty = Vec::new();
-    let options = PrintOptions { pretty: true, ..PrintOptions::default() };
+    let options = PrintOptions::default().pretty(true);
     json::print(message_type, &wire, &options, &mut pretty).expect("it has a JSON");
     assert_eq!(json::to_wire(message_type, &pretty).as_ref(), Ok(&wire), "{}", what());
 }
@@ -148,7 +148,7 @@ fn string_batches_count_toward_the_length_limit() {
     let schema = schema();
     let wire = records(1, &vec![letters(20); 5000]);
     let printed = |len_max| {
-        let options = PrintOptions { len_max, ..PrintOptions::default() };
+        let options = PrintOptions::default().len_max(len_max);
         let mut json = Vec::new();
         json::print(message_of(&schema, 1), &wire, &options, &mut json)
     };

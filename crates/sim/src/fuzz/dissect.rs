@@ -48,8 +48,8 @@ pub(super) fn target(data: &[u8]) -> Features {
     let mut features = Features::new();
     let Some((mode, input)) = data.split_first() else { return features };
     let limits = match mode & 0x18 {
-        0x08 => Limits { depth_max: 3, ..Limits::default() },
-        0x10 => Limits { records_max: 5, ..Limits::default() },
+        0x08 => Limits::default().depth_max(3),
+        0x10 => Limits::default().records_max(5),
         _ => Limits::default(),
     };
     let message_type = (mode & 4 == 0).then(message_type);

@@ -25,7 +25,7 @@ pub(super) fn text_format(data: &[u8]) -> Features {
     let Some((&selector, text)) = data.split_first() else { return Features::new() };
     let message_type = transcode::message_type(selector);
     let mut wire = b"before".to_vec();
-    let options = ParseOptions { ignore_unknown: selector & 8 != 0, ..ParseOptions::default() };
+    let options = ParseOptions::default().ignore_unknown(selector & 8 != 0);
     let parsed = text_format::parse(message_type, text, &options, &mut wire);
     let wire = wire.split_off(6);
     assert!(wire.len() <= 16 * text.len(), "{} bytes became {}", text.len(), wire.len());
@@ -51,8 +51,8 @@ pub(super) fn field_paths(data: &[u8]) -> Features {
     let Some((&selector, json)) = data.split_first() else { return Features::new() };
     let message_type = transcode::message_type(selector);
     let len_max = if selector & 4 != 0 { 200 } else { 256 << 20 };
-    let options = ParseOptions { ignore_unknown: selector & 8 != 0, len_max, ..ParseOptions::default() };
-    let unbounded = ParseOptions { len_max: usize::MAX, ..options.clone() };
+    let options = ParseOptions::default().ignore_unknown(selector & 8 != 0).len_max(len_max);
+    let unbounded = options.clone().len_max(usize::MAX);
     let is_message = json::parse(message_type, json, &unbounded, &mut Vec::new()).is_ok();
     match json::field_paths(message_type, json, &options) {
         Ok(paths) => {

@@ -99,7 +99,7 @@ fn schema() -> &'static Schema {
 pub(super) fn target(data: &[u8]) -> Features {
     let Some((&selector, bytes)) = data.split_first() else { return Features::new() };
     let message_type = message_type(selector);
-    let options = ParseOptions { ignore_unknown: selector & 8 != 0, ..ParseOptions::default() };
+    let options = ParseOptions::default().ignore_unknown(selector & 8 != 0);
     let mut wire = Vec::new();
     let read = match selector >> 1 & 3 {
         0 => {
@@ -133,7 +133,7 @@ fn assert_survives(message_type: MessageType<'_>, wire: &[u8], json: &str) {
         msgpack::to_wire(message_type, &msgpack).unwrap_or_else(|error| panic!("{error}: {msgpack:02x?}"));
     assert_eq!(json::from_wire(message_type, &reparsed).as_deref(), Ok(json), "{msgpack:02x?}");
     // Pretty-printed JSON is the same message.
-    let (mut pretty, options) = (Vec::new(), PrintOptions { pretty: true, ..PrintOptions::default() });
+    let (mut pretty, options) = (Vec::new(), PrintOptions::default().pretty(true));
     json::print(message_type, wire, &options, &mut pretty).expect("printed before");
     let reparsed = json::to_wire(message_type, &pretty).expect("valid JSON");
     assert_eq!(json::from_wire(message_type, &reparsed).as_deref(), Ok(json));

@@ -122,8 +122,8 @@ pub(super) fn requests(data: &[u8]) -> Features {
     };
     let binding = route.binding();
     let input = router.rules().input(binding);
-    let parse = ParseOptions { ignore_unknown: mode & 4 != 0, ..ParseOptions::default() };
-    let options = RequestOptions { parse, ..RequestOptions::default() };
+    let parse = ParseOptions::default().ignore_unknown(mode & 4 != 0);
+    let options = RequestOptions::default().parse(parse);
     let content = Content { content_type: "a/b".to_owned(), data: Bytes::copy_from_slice(body) };
     let mut wire = b"before".to_vec();
     let written = request::to_wire(router.rules(), &route, query, &content, &options, &mut wire);
@@ -149,7 +149,7 @@ pub(super) fn requests(data: &[u8]) -> Features {
         .unwrap_or_else(|error| panic!("{error}: {as_json}"));
     assert_eq!(json::from_wire(input, &reparsed).as_deref(), Ok(&*as_json), "{target}");
     // It is also a response. Defaults make it longer, within the limit.
-    let print = PrintOptions { defaults: mode & 16 != 0, len_max: 1 << 20, ..PrintOptions::default() };
+    let print = PrintOptions::default().defaults(mode & 16 != 0).len_max(1 << 20);
     if let Ok(content) = response::from_wire(router.rules(), binding, &wire.into(), &print) {
         assert!(content.data.len() <= print.len_max);
         features.insert(feature((content.content_type.len(), content.data.first())));

@@ -38,3 +38,41 @@ impl Default for Http1Limits {
         }
     }
 }
+
+impl Http1Limits {
+    /// Sets [`header_timeout`](field@Self::header_timeout).
+    pub fn header_timeout(mut self, header_timeout: Duration) -> Self {
+        self.header_timeout = header_timeout;
+        self
+    }
+
+    /// Sets [`idle_timeout`](field@Self::idle_timeout).
+    pub fn idle_timeout(mut self, idle_timeout: Option<Duration>) -> Self {
+        self.idle_timeout = idle_timeout;
+        self
+    }
+
+    /// Sets [`max_head_size`](field@Self::max_head_size).
+    pub fn max_head_size(mut self, max_head_size: usize) -> Self {
+        self.max_head_size = max_head_size;
+        self
+    }
+
+    /// Sets [`max_headers`](field@Self::max_headers).
+    pub fn max_headers(mut self, max_headers: usize) -> Self {
+        self.max_headers = max_headers;
+        self
+    }
+
+    /// Sets [`request_timeout`](field@Self::request_timeout).
+    pub fn request_timeout(mut self, request_timeout: Option<Duration>) -> Self {
+        self.request_timeout = request_timeout;
+        self
+    }
+
+    /// Sets [`reply_timeout`](field@Self::reply_timeout).
+    pub fn reply_timeout(mut self, reply_timeout: Option<Duration>) -> Self {
+        self.reply_timeout = reply_timeout;
+        self
+    }
+}

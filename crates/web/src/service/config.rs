@@ -24,7 +24,7 @@ use crate::transcoding::{RequestOptions, RulesError};
 /// use thalweg_web::cors::{Cors, Origins};
 ///
 /// // Every page may call, and there is a page of the services.
-/// let web = Web::new().cors(Cors { origins: Origins::Any, ..Cors::default() }).docs(true);
+/// let web = Web::new().cors(Cors::default().origins(Origins::Any)).docs(true);
 /// # drop(web);
 /// ```
 #[derive(Debug)]

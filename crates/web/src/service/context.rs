@@ -27,7 +27,7 @@ pub(crate) struct Context {
 impl Context {
     pub(crate) fn new(calls: LocalCalls, schema: Schema, options: CodecOptions) -> Context {
         let methods = Methods::new(&calls, &schema, &options);
-        let (known, print) = (schema.clone(), json::PrintOptions { pretty: false, ..options.print.clone() });
+        let (known, print) = (schema.clone(), options.print.clone().pretty(false));
         let detail_json = Box::new(move |name: &str, value: &[u8]| {
             let mut json = Vec::new();
             json::print(known.message(name)?, value, &print, &mut json).ok()?;

@@ -39,7 +39,7 @@ impl Pages {
         info: Info,
     ) -> Pages {
         let print = &context.options.print;
-        let info = Info { schema_names: print.schema_names, enum_numbers: print.enum_numbers, ..info };
+        let info = info.schema_names(print.schema_names).enum_numbers(print.enum_numbers);
         let openapi = rules.filter(|_| options.openapi).map(|rules| document(rules, &info).into());
         let docs = rules.filter(|_| options.docs).map(|rules| Page::new(rules, &info));
         Pages { front, openapi, docs }

@@ -43,7 +43,7 @@ fn put_any(schema: &Schema, type_url: &str, value: &[u8], options: &PrintOptions
     json.extend_from_slice(b"{\"@type\":");
     put_text(type_url, json);
     // Nested lines would have the wrong indentation.
-    let options = PrintOptions { pretty: false, ..options.clone() };
+    let options = options.clone().pretty(false);
     let message = type_url.rsplit_once('/').and_then(|(_, name)| schema.message(name));
     let start = json.len();
     let is_printed = match message {

@@ -7,7 +7,7 @@ mod query;
 mod value;
 
 use thalweg_openapi::rules::{Binding, BodyMapping, FieldPath, Rules, is_http_body};
-use thalweg_protobuf::json::{self, ParseOptions};
+use thalweg_protobuf::json;
 use thalweg_protobuf::{Field, MessageType};
 
 use super::http_body::{self, Content};
@@ -164,7 +164,7 @@ impl RequestBody<'_, '_> {
             BodyMapping::Whole => {
                 // Required fields may be in the path.
                 let allow_partial = self.options.parse.allow_partial || !self.binding.variables().is_empty();
-                let options = ParseOptions { allow_partial, ..self.options.parse.clone() };
+                let options = self.options.parse.clone().allow_partial(allow_partial);
                 Ok(json::parse(self.message, &body.data, &options, wire)?)
             }
             BodyMapping::Field(number) => match self.message.field_by_number(number) {

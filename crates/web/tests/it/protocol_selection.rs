@@ -152,7 +152,7 @@ async fn fallback_gets_requests_that_are_not_calls() {
 async fn fallback_gets_other_methods_of_annotated_paths() {
     let methods = service("message M { string a = 1; }", "M", "M", &["get: \"/a\""]);
     let served = |web| echo_with(web, crate::declared::descriptors(&methods), &["t.S/M0"]).unwrap();
-    let cors = || Cors { origins: Origins::Any, ..Cors::default() };
+    let cors = || Cors::default().origins(Origins::Any);
     let with = served(Web::new().fallback(Pages).cors(cors()));
     check(&with, "GET /a?a=b", b"", "200 {\"a\":\"b\"}").await;
     check(&with, "DELETE /a", b"", "200 fallback: DELETE /a").await;
@@ -183,7 +183,7 @@ async fn disabled_protocol_is_not_served() {
 #[tokio::test]
 async fn cors_allows_configured_origins() {
     let page = HeaderValue::from_static("https://a");
-    let cors = Cors { origins: Origins::These(vec![page]), ..Cors::default() };
+    let cors = Cors::default().origins(Origins::These(vec![page]));
     let service = service_of(web().cors(cors).fallback(Pages));
     let check = async |head: &str, expected: (u16, Option<&str>)| {
         let response = send(&service, request(head, Bytes::from_static(b"{}"))).await;
@@ -203,7 +203,7 @@ async fn cors_allows_configured_origins() {
 #[tokio::test]
 async fn preflight_is_answered_for_annotations_and_unknown_paths() {
     let methods = service("message M { string a = 1; }", "M", "M", &["patch: \"/a\" body: \"*\""]);
-    let cors = Cors { origins: Origins::Any, ..Cors::default() };
+    let cors = Cors::default().origins(Origins::Any);
     let served =
         echo_with(Web::new().cors(cors), crate::declared::descriptors(&methods), &["t.S/M0"]).unwrap();
     let check = async |head: &str, expected: &str| {
@@ -221,7 +221,7 @@ async fn preflight_is_answered_for_annotations_and_unknown_paths() {
 
 #[tokio::test]
 async fn credentials_for_all_origins_are_rejected() {
-    let cors = |origins| Cors { origins, allows_credentials: true, ..Cors::default() };
+    let cors = |origins| Cors::default().origins(origins).allows_credentials(true);
     let refused = echo_with(web().cors(cors(Origins::Any)), descriptors().to_vec(), &[]);
     assert!(matches!(refused, Err(WebError::Credentials)), "{refused:?}");
     let named = Origins::These(vec![HeaderValue::from_static("https://a")]);

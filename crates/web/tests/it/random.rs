@@ -237,7 +237,7 @@ fn random_requests_and_responses_round_trip() {
                 // The wire bytes are a valid message and can be a response.
                 let message_type = router.rules().input(route.binding());
                 thalweg_protobuf::Message::decode(message_type, wire.clone()).unwrap();
-                let print = PrintOptions { allow_partial: true, ..PrintOptions::default() };
+                let print = PrintOptions::default().allow_partial(true);
                 drop(response::from_wire(router.rules(), route.binding(), &wire.into(), &print));
             }
             Err(error) => {

@@ -86,10 +86,7 @@ fn check_with(options: &RequestOptions, request: &str, expected: &str) {
 }
 
 fn ignoring() -> RequestOptions {
-    RequestOptions {
-        parse: ParseOptions { ignore_unknown: true, ..ParseOptions::default() },
-        ..RequestOptions::default()
-    }
+    RequestOptions::default().parse(ParseOptions::default().ignore_unknown(true))
 }
 
 #[test]
@@ -192,7 +189,7 @@ fn well_known_types_use_their_json_form() {
 #[test]
 fn plus_is_a_space_if_enabled() {
     check("GET /all?text=Hello+world&inner.text=%2B+%20", r#"{"text":"Hello world","inner":{"text":"+  "}}"#);
-    let options = RequestOptions { plus_is_space: false, ..RequestOptions::default() };
+    let options = RequestOptions::default().plus_is_space(false);
     check_with(
         &options,
         "GET /all?text=Hello+world%2B%20&bytes=+/8=",
@@ -249,7 +246,7 @@ fn invalid_parameters_are_reported() {
 
 #[test]
 fn number_of_parameters_is_limited() {
-    let options = RequestOptions { parameters_max: 2, ..RequestOptions::default() };
+    let options = RequestOptions::default().parameters_max(2);
     check_with(&options, "GET /all?texts=a&texts=b", r#"{"texts":["a","b"]}"#);
     check_with(&options, "GET /all?texts=a&texts=b&$alt=c", "more than 2 parameters");
 }
@@ -257,7 +254,7 @@ fn number_of_parameters_is_limited() {
 #[test]
 fn named_parameters_may_be_ignored() {
     let ignored_parameters = vec!["utm_source".to_owned(), "text".to_owned()];
-    let options = RequestOptions { ignored_parameters, parameters_max: 4, ..RequestOptions::default() };
+    let options = RequestOptions::default().ignored_parameters(ignored_parameters).parameters_max(4);
     check_with(&options, "GET /all?texts=a&utm_source=b&utm%5Fsource=%ff&text=c", r#"{"texts":["a"]}"#);
     check_with(&options, "GET /all?utm_medium=b", "parameter `utm_medium`: t.All has no field `utm_medium`");
     check_with(

@@ -87,7 +87,7 @@ fn defaults_are_printed_in_present_messages() {
         let binding = &rules.bindings()[0];
         let wire = Bytes::from(json::to_wire(rules.output(binding), message.as_bytes()).unwrap());
         for (defaults, expected) in [false, true].into_iter().zip(expected) {
-            let options = PrintOptions { defaults, ..PrintOptions::default() };
+            let options = PrintOptions::default().defaults(defaults);
             let content = response::from_wire(&rules, binding, &wire, &options).unwrap();
             let values = [&content.data[..], expected.as_bytes()].map(serde_json::from_slice::<Value>);
             let [found, expected] = values.map(Result::unwrap);
@@ -116,12 +116,11 @@ fn defaults_are_printed_in_present_messages() {
 
 #[test]
 fn print_options_apply_to_response_fields() {
-    let options =
-        PrintOptions { schema_names: true, enum_numbers: true, defaults: true, ..PrintOptions::default() };
+    let options = PrintOptions::default().schema_names(true).enum_numbers(true).defaults(true);
     assert_eq!(response_body("book", r#"{"book":{}}"#, &options), r#"{"main_title":"","colour":0}"#);
     assert_eq!(response_body("books", r#"{"books":[{}]}"#, &options), r#"[{"main_title":"","colour":0}]"#);
     assert_eq!(response_body("colour", "{}", &options), "0");
-    let pretty = PrintOptions { pretty: true, ..PrintOptions::default() };
+    let pretty = PrintOptions::default().pretty(true);
     let message = r#"{"books":[{"mainTitle":"b"}]}"#;
     assert_eq!(response_body("books", message, &pretty), "[\n  {\n    \"mainTitle\": \"b\"\n  }\n]");
 }

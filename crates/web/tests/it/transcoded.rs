@@ -456,8 +456,8 @@ async fn truncated_request_is_not_dispatched() {
 
 #[tokio::test]
 async fn server_options_apply() {
-    let print = PrintOptions { defaults: true, schema_names: true, ..PrintOptions::default() };
-    let parse = ParseOptions { ignore_unknown: true, ..ParseOptions::default() };
+    let print = PrintOptions::default().defaults(true).schema_names(true);
+    let parse = ParseOptions::default().ignore_unknown(true);
     let web = Web::new().print(print).parse(parse).plus_is_space(false).parameters_max(2);
     let library = Library::with(web, &ServiceOptions::default());
     let expected = r#"{"name":"a","text":"b+c","count":0,"words":[],"long_number":"0","numbers":[]}"#;
@@ -476,7 +476,7 @@ async fn server_options_apply() {
     );
     let (response, _) = library.exchange(request("POST /v1/one", r#"{"nothing":1}"#)).await;
     assert_eq!(response.status(), 200);
-    let pretty = PrintOptions { pretty: true, ..PrintOptions::default() };
+    let pretty = PrintOptions::default().pretty(true);
     let library = Library::with(Web::new().print(pretty), &ServiceOptions::default());
     let text = library.response_text(request("GET /v1/one/a", ""), &[]).await;
     assert_eq!(text, "200\n{\n  \"name\": \"a\"\n}");

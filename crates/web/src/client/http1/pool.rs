@@ -33,6 +33,26 @@ impl Default for Http1Options {
     }
 }
 
+impl Http1Options {
+    /// Sets [`connections_max`](field@Self::connections_max).
+    pub fn connections_max(mut self, connections_max: usize) -> Self {
+        self.connections_max = connections_max;
+        self
+    }
+
+    /// Sets [`idle_max`](field@Self::idle_max).
+    pub fn idle_max(mut self, idle_max: usize) -> Self {
+        self.idle_max = idle_max;
+        self
+    }
+
+    /// Sets [`idle_timeout`](field@Self::idle_timeout).
+    pub fn idle_timeout(mut self, idle_timeout: Duration) -> Self {
+        self.idle_timeout = idle_timeout;
+        self
+    }
+}
+
 pub(super) struct Pool {
     pub(super) streams: ByteStreams,
     pub(super) options: Http1Options,

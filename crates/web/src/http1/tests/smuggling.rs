@@ -196,7 +196,7 @@ fn oversized_header_is_rejected() {
 
 #[tokio::test(start_paused = true)]
 async fn oversized_request_line_is_rejected() {
-    let limits = Http1Limits { max_head_size: 1 << 20, ..Http1Limits::default() };
+    let limits = Http1Limits::default().max_head_size(1 << 20);
     let mut client = Client::with(limits, 1 << 20);
     let received =
         client.exchange(format!("GET /{} HTTP/1.1\r\nHost: a\r\n\r\n{HIDDEN}", "a".repeat(70_000))).await;

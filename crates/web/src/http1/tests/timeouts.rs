@@ -23,7 +23,7 @@ async fn ends_after(client: &mut Client) -> Option<Duration> {
 
 #[tokio::test(start_paused = true)]
 async fn header_timeout_starts_at_first_byte() {
-    let limits = Http1Limits { idle_timeout: None, ..Http1Limits::default() };
+    let limits = Http1Limits::default().idle_timeout(None);
     let mut client = Client::with(limits.clone(), 1000);
     // Empty lines do not start a head.
     sleep(seconds(1000)).await;
@@ -58,11 +58,11 @@ async fn idle_connection_is_closed_after_timeout() {
     // The client has already waited a second for more of the response.
     assert_eq!(ends_after(&mut client).await, Some(seconds(74)));
 
-    let mut client = Client::with(Http1Limits { idle_timeout: None, ..Http1Limits::default() }, 1000);
+    let mut client = Client::with(Http1Limits::default().idle_timeout(None), 1000);
     client.exchange(HEAD).await;
     assert_eq!(ends_after(&mut client).await, None);
 
-    let limits = Http1Limits { idle_timeout: Some(seconds(60)), ..Http1Limits::default() };
+    let limits = Http1Limits::default().idle_timeout(Some(seconds(60)));
     let mut client = Client::with(limits.clone(), 1000);
     assert_eq!(ends_after(&mut client).await, Some(seconds(60)));
     let mut client = Client::with(limits, 1000);
@@ -77,7 +77,7 @@ async fn idle_connection_is_closed_after_timeout() {
 /// A connection becomes idle when its response was sent, which may be long after it was ready.
 #[tokio::test(start_paused = true)]
 async fn idle_time_starts_when_response_is_sent() {
-    let limits = Http1Limits { idle_timeout: Some(seconds(60)), ..Http1Limits::default() };
+    let limits = Http1Limits::default().idle_timeout(Some(seconds(60)));
     let mut client = Client::with(limits, 1000);
     client.send("GET /large HTTP/1.1\r\nHost: a\r\n\r\n").await;
     sleep(seconds(50)).await;
@@ -106,7 +106,7 @@ async fn request_body_times_out() {
     assert!(received.text.contains("\r\nconnection: close\r\n"), "{received:?}");
     assert!(client.log.lines()[0].ends_with(&format!("aaa, then {TOO_SLOW}")), "{:?}", client.log);
 
-    let limits = Http1Limits { request_timeout: None, ..Http1Limits::default() };
+    let limits = Http1Limits::default().request_timeout(None);
     let mut client = Client::with(limits, 1000);
     client.send(post("/a", "Content-Length: 10000")).await;
     assert_eq!(ends_after(&mut client).await, None);
@@ -185,7 +185,7 @@ async fn unread_response_times_out() {
     client.send("GET /large HTTP/1.1\r\nHost: a\r\n\r\n").await;
     assert_eq!(ends_after(&mut client).await, Some(seconds(60)));
 
-    let limits = Http1Limits { reply_timeout: None, ..Http1Limits::default() };
+    let limits = Http1Limits::default().reply_timeout(None);
     let mut client = Client::with(limits, 1000);
     client.send("GET /large HTTP/1.1\r\nHost: a\r\n\r\n").await;
     assert_eq!(ends_after(&mut client).await, None);

@@ -69,7 +69,7 @@ impl Target {
             options,
             body_format,
             is_raw_response: response::is_raw(rules, binding),
-            requests: RequestOptions { parse, ..requests.clone() },
+            requests: requests.clone().parse(parse),
             print,
         }
     }
