@@ -12,6 +12,7 @@
 // `cq`, and their ratio. Server and client run on one CPU each, with this peer's client; medians of four interleaved
 // windows of 0.7 s. Ratios from 0.8 to 1.2 are noise: windows of one server differ by more.
 //
+// ```text
 //                                    one connection        16 connections
 // unary, empty      1 in flight    5.9    5.8  0.98
 //                  16             46.1   49.7  1.08      35.6   36.4  1.02
@@ -26,6 +27,7 @@
 // both ways         0 B          113    264    2.33     143    226    1.58
 //                   1 KiB         79.2  168    2.12      87.0  156    1.80
 //                  64 KiB         15.0   24.5  1.63      14.6   14.1  0.97
+// ```
 inline constexpr std::string_view kCompletionQueues = "cq";
 inline const std::vector<std::string_view> kServerVariants = {kCompletionQueues, "callback"};
 

@@ -325,7 +325,7 @@
     });
   }
 
-  // As many as fit next to each other.
+  // Returns as many values as fit side by side.
   function spaced(u, values, show) {
     let free = -Infinity;
     return values.map((value) => {

@@ -54,7 +54,7 @@ const charts = (() => {
       return `${(100 - above).toFixed(Math.max(0, Math.ceil(nines - 2)))} %`;
     };
 
-    // As many as fit next to each other.
+    // Returns as many labels as fit side by side.
     function labels(u, values) {
       let free = -Infinity;
       return values.map((value) => {

@@ -120,7 +120,7 @@
     return { ...base, ...label };
   }
 
-  // As many labels as fit, always with the first and the last.
+  // Returns as many labels as fit, always including the first and the last.
   function fittingLabels(u, { at, labels }) {
     const wide = Math.max(...labels.map((label) => label.length)) * 7 + 8;
     const x = (i) => u.valToPos(at[i], "x");

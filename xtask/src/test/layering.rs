@@ -36,7 +36,6 @@ pub(super) fn check() -> Result<String> {
     violations.extend(tree_violations(&rules)?);
     for (path, text) in &files {
         violations.extend(line_violations(path, text));
-        violations.extend(prose.breaches(path, text));
         let is_root = path.file_name().is_some_and(|name| name == "lib.rs" || name == "main.rs");
         if is_root && !path.iter().any(|part| part == "tests") {
             let root = path.parent().unwrap_or(path);
@@ -48,7 +47,7 @@ pub(super) fn check() -> Result<String> {
             }
         }
     }
-    for (path, text) in &documents()? {
+    for (path, text) in &with_prose()? {
         violations.extend(prose.breaches(path, text));
     }
     violations.iter().try_for_each(log::line)?;
@@ -168,21 +167,24 @@ fn import_violations(rules: &Value, engine: &Crate) -> Vec<String> {
 
 /// All our Rust files and their texts, by path from the root. Files under `golden` are generated.
 fn sources() -> Result<Vec<(PathBuf, String)>> {
-    texts(&["crates", "examples", "peers", "xtask"], "rs")
+    texts(&["crates", "examples", "peers", "xtask"], &["rs"])
 }
 
-fn documents() -> Result<Vec<(PathBuf, String)>> {
-    texts(&["crates", "deploy", "docs", "examples", "peers", "."], "md")
+/// Documents, and sources whose comments are checked.
+fn with_prose() -> Result<Vec<(PathBuf, String)>> {
+    let extensions = [prose::SOURCES, &["md"]].concat();
+    texts(&[".github", "crates", "deploy", "docs", "examples", "peers", "xtask", "."], &extensions)
 }
 
-/// The files with this extension below these folders; in the root itself only direct ones.
-fn texts(folders: &[&str], extension: &str) -> Result<Vec<(PathBuf, String)>> {
+/// The files with one of these extensions below these folders; in the root itself only direct ones.
+fn texts(folders: &[&str], extensions: &[&str]) -> Result<Vec<(PathBuf, String)>> {
     let root = workspace::root();
     let mut found = Vec::new();
     for &of in folders {
-        let enters = |folder: &Path| of != "." && !folder.ends_with("golden") && !folder.ends_with("target");
+        let not_ours = ["golden", "target", "node_modules"];
+        let enters = |folder: &Path| of != "." && !not_ours.iter().any(|name| folder.ends_with(name));
         for path in files::below_if(&root.join(of), enters)? {
-            if files::has_extension(&path, extension) {
+            if extensions.iter().any(|extension| files::has_extension(&path, extension)) {
                 let text = fs::read_to_string(&path)?;
                 found.push((path.strip_prefix(root).unwrap_or(&path).to_owned(), text));
             }

@@ -37,13 +37,13 @@ struct Paragraph {
 }
 
 impl Rules {
-    /// Returns violations in a Rust or Markdown file, as `path:line: breach`.
+    /// Returns violations in the text of a document or the comments of a source, as `path:line: breach`.
     pub(super) fn breaches(&self, path: &Path, text: &str) -> Vec<String> {
         if self.unchecked.iter().any(|unchecked| path.starts_with(unchecked)) {
             return Vec::new();
         }
         let is_markdown = files::has_extension(path, "md");
-        let paragraphs = if is_markdown { of_markdown(text) } else { of_comments(text) };
+        let paragraphs = if is_markdown { of_markdown(text) } else { of_comments(text, markers(path)) };
         let shown = path.display();
         let breaches = paragraphs.iter().flat_map(|paragraph| {
             let line = paragraph.line;
@@ -89,14 +89,24 @@ fn contains_words(text: &str, phrase: &str) -> bool {
     })
 }
 
+/// Extensions of checked sources.
+pub(super) const SOURCES: &[&str] =
+    &["rs", "cc", "css", "go", "h", "java", "js", "proto", "py", "sh", "toml", "yaml", "yml"];
+
+/// Returns the beginnings of comment lines in a source of this kind. Longer ones precede their prefixes.
+fn markers(path: &Path) -> &'static [&'static str] {
+    let has_hashes = ["py", "sh", "toml", "yaml", "yml"].iter().any(|it| files::has_extension(path, it));
+    if has_hashes { &["#"] } else { &["//!", "///", "//", "/**", "/*", "* "] }
+}
+
 /// Returns the paragraphs of whole-line comments, without code blocks.
-fn of_comments(text: &str) -> Vec<Paragraph> {
-    let lines = text.lines().map(|line| {
+fn of_comments(text: &str, markers: &[&str]) -> Vec<Paragraph> {
+    paragraphs(text.lines().map(|line| {
         let line = line.trim_start();
-        let comment = ["//!", "///", "//"].iter().find_map(|start| line.strip_prefix(start));
-        comment.map(str::trim).filter(|_| !line.starts_with("////"))
-    });
-    paragraphs(lines)
+        let comment = markers.iter().find_map(|start| line.strip_prefix(start));
+        let is_directive = line.starts_with("////") || line.starts_with("#!");
+        comment.map(|comment| comment.trim_end_matches("*/").trim()).filter(|_| !is_directive)
+    }))
 }
 
 /// Returns the paragraphs of a document, without code, tables, headings, quotes, HTML and blocks that `cargo xtask
@@ -175,6 +185,21 @@ mod tests {
         check("a.rs", "    // It\n    // is none.\n", &["a.rs:1: has `is none`"]);
         check("a.rs", "// It is nonempty.\n", &[]);
         check("crates/old/a.rs", "// What?\n", &[]);
+    }
+
+    #[test]
+    fn comments_of_all_sources_are_checked() {
+        for path in ["a.js", "a.go", "a.proto"] {
+            check(path, "let of = 1;\n// Of it.\n", &[&format!("{path}:2: begins with `Of`")]);
+        }
+        check("a.css", "a { }\n/* Of it. */\n", &["a.css:2: begins with `Of`"]);
+        check(
+            "A.java",
+            "/**\n * Of\n * it is none.\n */\n",
+            &["A.java:2: begins with `Of`", "A.java:2: has `is none`"],
+        );
+        check("a.yml", "#!of\nof: # Of\n# Of it.\n", &["a.yml:3: begins with `Of`"]);
+        check("a.toml", "# It\n# is none.\n", &["a.toml:1: has `is none`"]);
     }
 
     #[test]

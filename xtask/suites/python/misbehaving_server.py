@@ -35,7 +35,7 @@ class Case:
         self.calls = 0
         self.violations: list[str] = []
 
-    # What happens.
+    # Events.
 
     def connected(self, connection: "Connection") -> None:
         connection.h2.initiate_connection()
@@ -46,7 +46,7 @@ class Case:
     def ping_acknowledged(self, _data: bytes) -> None:
         pass
 
-    # What the client must have done.
+    # Expected reactions of the client.
 
     def is_content(self) -> bool:
         return self.calls > 0

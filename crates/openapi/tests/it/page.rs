@@ -106,7 +106,7 @@ fn page_data_has_services_types_and_comments() {
         ("labels", "key", json!("string")),
         ("labels", "kind", json!("string")),
         ("authors", "isRepeated", json!(true)),
-        ("sequel", "comment", json!("What comes after it.")),
+        ("sequel", "comment", json!("The next volume.")),
     ] {
         assert_eq!(field(name)[key], value, "{name} {key}");
     }
