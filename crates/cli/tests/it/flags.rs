@@ -7,7 +7,7 @@ use crate::support::{outcome, thalweg};
 
 /// Pages with a table of a command's flags, the heading above it, and the command.
 const OURS: &[(&str, &str, &[&str])] = &[
-    ("serve.md", "Flags", &["serve"]),
+    ("call.md", "Flags of `serve`", &["serve"]),
     ("call.md", "Flags", &["call"]),
     ("load.md", "Flags", &["load"]),
     ("distributed.md", "Merging", &["merge"]),
