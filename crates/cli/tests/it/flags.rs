@@ -13,7 +13,7 @@ const OURS: &[(&str, &str, &[&str])] = &[
     ("distributed.md", "Merging", &["merge"]),
     ("compare.md", "Flags", &["compare"]),
     ("inspect.md", "Flags", &["inspect"]),
-    ("link.md", "Flags", &["link"]),
+    ("testing-your-service.md", "Flags of `link`", &["link"]),
     ("lab.md", "Published measurements, repeated", &["lab", "published"]),
 ];
 
