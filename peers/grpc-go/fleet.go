@@ -14,16 +14,21 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 	"google.golang.org/grpc"
-	_ "google.golang.org/grpc/balancer/leastrequest" // Registers the policy.
+	_ "google.golang.org/grpc/balancer/leastrequest"       // Registers the policy.
+	_ "google.golang.org/grpc/balancer/weightedroundrobin" // Registers the policy.
 	pb "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/resolver/manual"
 	"google.golang.org/grpc/status"
+	_ "google.golang.org/grpc/xds" // Registers outlier_detection_experimental.
 )
 
 const (
 	fleetDeadline = 20 * time.Second
 	slowCall      = time.Second
+
+	fleetKeepaliveTimeout = 2 * time.Second
 )
 
 // fleetSettings are the settings of `peer fleet`.
@@ -34,6 +39,7 @@ type fleetSettings struct {
 	callers       int
 	pause         time.Duration
 	serviceConfig string
+	keepalive     time.Duration
 }
 
 // fleet calls several servers over one balanced channel, and prints one line of JSON: what the calls experienced.
@@ -78,6 +84,7 @@ func readFleetSettings(args []string) (fleetSettings, error) {
 	flags.StringVar(&s.serviceConfig, "service-config", `{"loadBalancingConfig":[{"round_robin":{}}]}`, "")
 	integer(flags, "c", &s.callers, 1, 1<<16)
 	span(flags, "pause", &s.pause)
+	span(flags, "keepalive", &s.keepalive)
 	servers, err := parse(flags, args, 1)
 	if err != nil {
 		return s, err
@@ -91,6 +98,10 @@ func readFleetSettings(args []string) (fleetSettings, error) {
 
 func (s fleetSettings) channel() (*grpc.ClientConn, error) {
 	options := append(dialOptions(), grpc.WithDefaultServiceConfig(s.serviceConfig))
+	if s.keepalive > 0 {
+		parameters := keepalive.ClientParameters{Time: s.keepalive, Timeout: fleetKeepaliveTimeout}
+		options = append(options, grpc.WithKeepaliveParams(parameters))
+	}
 	if s.isName {
 		return grpc.NewClient("dns:///"+s.servers, options...)
 	}

@@ -3,7 +3,7 @@
 //!
 //! A page has a table between `<!-- figures: NAME -->` and `<!-- /figures -->`; its template is
 //! `xtask/figures/NAME.jinja`. If results files of a figure are missing, the page keeps its text, which must then say
-//! that it awaits measuring.
+//! that it awaits measuring. A few pages are figures as a whole, from the template `NAME-page.jinja`.
 
 mod blocks;
 mod measure;
@@ -37,6 +37,9 @@ const PAGES: &[&str] = &[
     "docs/tls.md",
     "docs/tonic.md",
 ];
+
+/// Pages that are figures as a whole, and the measurement of each. A page is written once its results file exists.
+const FIGURE_PAGES: &[(&str, &str)] = &[("docs/results/fleet.md", "fleet")];
 
 /// Required text of a table whose results files are missing.
 const AWAITING_RESULTS: &str = "Awaits measuring";
@@ -88,7 +91,8 @@ fn check() -> Result<()> {
 /// Returns the outdated pages with their new text.
 fn changed() -> Result<Vec<(&'static str, String)>> {
     let costs = files::json(&workspace::root().join("xtask/costs.json"))?;
-    let tables = Tables::of(&Results::read()?, &costs)?;
+    let results = Results::read()?;
+    let tables = Tables::of(&results, &costs)?;
     let figure = |name: &str, body: &str| match tables.render(name) {
         Err(_) if body.contains(AWAITING_RESULTS) => Ok(body.to_owned()),
         made => made,
@@ -98,6 +102,13 @@ fn changed() -> Result<Vec<(&'static str, String)>> {
         let text = fs::read_to_string(workspace::root().join(page))?;
         let fresh = blocks::replace_blocks(&text, figure).map_err(|why| failed!("{page}: {why}"))?;
         if fresh != text {
+            changed.push((*page, fresh));
+        }
+    }
+    for (page, name) in FIGURE_PAGES.iter().filter(|(_, name)| results.get(name).is_some()) {
+        let fresh = tables.render(&format!("{name}-page"))?.trim().to_owned() + "\n";
+        // A missing page is outdated, too.
+        if fs::read_to_string(workspace::root().join(page)).unwrap_or_default() != fresh {
             changed.push((*page, fresh));
         }
     }

@@ -68,6 +68,12 @@ impl Job {
         self
     }
 
+    /// Runs the program as the last words of `outer`.
+    pub(crate) fn within(mut self, outer: Self) -> Self {
+        self.words.splice(0..0, outer.words);
+        self
+    }
+
     pub(crate) fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
         self.environment.push((name.to_owned(), value.as_ref().to_owned()));
         self

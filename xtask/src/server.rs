@@ -64,11 +64,17 @@ impl Server {
         Ok(())
     }
 
-    /// Sends SIGKILL and waits.
-    pub(crate) fn kill(mut self) -> Result<()> {
-        self.child.kill()?;
-        self.child.wait()?;
-        Ok(())
+    /// Waits until it ends by itself, for example because another process took over.
+    pub(crate) fn wait_until_ended(mut self) -> Result<()> {
+        let deadline = Instant::now() + STOP_LIMIT;
+        while Instant::now() < deadline {
+            if let Some(status) = self.child.try_wait()? {
+                ensure!(status.success(), "`{}` ended with {status}", self.name);
+                return Ok(());
+            }
+            thread::sleep(POLL_INTERVAL);
+        }
+        Err(failed!("`{}` did not end within {} s", self.name, STOP_LIMIT.as_secs()))
     }
 
     fn wait_until_ready(&mut self) -> Result<()> {

@@ -14,7 +14,7 @@ use clap::Parser;
 use hdrhistogram::Histogram;
 use serde_json::{Value, json};
 use thalweg::channel::EndpointList;
-use thalweg::{Channel, Code, Request};
+use thalweg::{Channel, Code, Keepalive, Request};
 use thalweg_load::services::proto::SimpleRequest;
 use thalweg_load::services::proto::benchmark_service_client::BenchmarkServiceClient;
 use thalweg_measure::distribution::LATENCY_NS_MAX;
@@ -24,6 +24,7 @@ use tokio::task::JoinSet;
 
 const DEADLINE: Duration = Duration::from_secs(20);
 const SLOW: Duration = Duration::from_secs(1);
+const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Calls grpc.testing.BenchmarkService of several servers
 #[derive(Debug, Parser)]
@@ -50,6 +51,10 @@ struct Args {
     /// Policy of the channel, and retries
     #[arg(long, default_value = r#"{"loadBalancingConfig":[{"round_robin":{}}]}"#)]
     service_config: String,
+
+    /// PING a server after this much silence, at least 10s, and close the connection 2 s later without an answer
+    #[arg(long, value_parser = humantime::parse_duration)]
+    keepalive: Option<Duration>,
 }
 
 #[tokio::main(flavor = "current_thread")]
@@ -75,12 +80,15 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
 impl Args {
     fn channel(&self) -> Result<Channel, Box<dyn Error>> {
-        if self.name {
-            let target = format!("dns:///{}", self.servers);
-            return Ok(Channel::builder(target).service_config(&*self.service_config).connect_lazy()?);
+        let mut builder = if self.name {
+            Channel::builder(format!("dns:///{}", self.servers))
+        } else {
+            let servers = self.servers.split(',').map(str::parse).collect::<Result<Vec<SocketAddr>, _>>()?;
+            Channel::builder("fleet").resolver(EndpointList::new(servers))
+        };
+        if let Some(interval) = self.keepalive {
+            builder = builder.keepalive(Keepalive::every(interval).timeout(KEEPALIVE_TIMEOUT));
         }
-        let servers = self.servers.split(',').map(str::parse).collect::<Result<Vec<SocketAddr>, _>>()?;
-        let builder = Channel::builder("fleet").resolver(EndpointList::new(servers));
         Ok(builder.service_config(&*self.service_config).connect_lazy()?)
     }
 }

@@ -19,6 +19,7 @@ use crate::{Failure, runtime};
 
 const DEADLINE: Duration = Duration::from_secs(20);
 const SLOW: Duration = Duration::from_secs(1);
+const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(2);
 /// One hour in ns: longer times are counted as this value.
 const TIME_NS_MAX: u64 = 3_600_000_000_000;
 
@@ -43,6 +44,10 @@ pub struct FleetArgs {
     /// Pause of a caller between two calls
     #[arg(long, value_name = "DURATION", default_value = "1ms", value_parser = humantime::parse_duration)]
     pause: Duration,
+
+    /// PING a server after this much silence, and close the connection 2 s later without an answer
+    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    keepalive: Option<Duration>,
 }
 
 pub fn run(args: FleetArgs) -> Result<ExitCode, Failure> {
@@ -58,7 +63,14 @@ pub fn run(args: FleetArgs) -> Result<ExitCode, Failure> {
 impl FleetArgs {
     fn endpoints(&self) -> Result<Vec<Endpoint>, String> {
         let endpoint = |server: &str| {
-            Endpoint::from_shared(format!("http://{server}")).map_err(|error| format!("`{server}`: {error}"))
+            let endpoint = Endpoint::from_shared(format!("http://{server}"))
+                .map_err(|error| format!("`{server}`: {error}"))?;
+            Ok(match self.keepalive {
+                None => endpoint,
+                Some(interval) => {
+                    endpoint.http2_keep_alive_interval(interval).keep_alive_timeout(KEEPALIVE_TIMEOUT)
+                }
+            })
         };
         self.servers.split(',').map(endpoint).collect()
     }

@@ -51,6 +51,15 @@ fn missing_results_file_is_an_error() {
 }
 
 #[test]
+fn page_of_a_fleet_has_its_tables() {
+    let table =
+        json!({"title": "Calls:", "heads": ["case", "client"], "rows": [["nothing happens", "tonic"]]});
+    let end =
+        "*d; commit `c`; m.*\n\nCalls:\n\n| case | client |\n| --- | --- |\n| nothing happens | tonic |";
+    check("fleet-page", &[("fleet", json!({"tables": [table]}))], end);
+}
+
+#[test]
 fn printed_table_has_display_names_and_no_rounds() {
     let table =
         json!({"title": "Calls:", "heads": ["stack", "B"], "rows": [["grpc-cpp TLS", "6,900"], ["", "1"]]});

@@ -1,11 +1,11 @@
 //! The clients of a fleet.
 
 use std::io::Read;
-use std::path::PathBuf;
 use std::process::{Child, Stdio};
 
 use serde::Deserialize;
 
+use super::servers::{Fleet, Third};
 use crate::bench::pair::CLIENT;
 use crate::failure::Result;
 use crate::job::Job;
@@ -17,81 +17,145 @@ use crate::test::rust;
 /// Balancing policy and retries of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Policy {
-    /// `round_robin`; of tonic and the drop-in their own policy, the less loaded of two.
-    Default,
+    /// Stands for the own policy of tonic and thalweg-tonic, the less loaded of two.
+    RoundRobin,
     /// `round_robin`, and retries of calls that end with UNAVAILABLE.
     Retries,
+    WeightedRoundRobin,
     LeastRequest,
+    PickFirst,
     /// `round_robin`, and a second attempt after 5 ms.
     Hedging,
+    /// `round_robin` over servers that fail less than 30 % of their calls.
+    OutlierDetection,
 }
 
 impl Policy {
+    const ALL: &[Self] = &[
+        Self::RoundRobin,
+        Self::Retries,
+        Self::WeightedRoundRobin,
+        Self::LeastRequest,
+        Self::PickFirst,
+        Self::Hedging,
+        Self::OutlierDetection,
+    ];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::RoundRobin => "round_robin",
+            Self::Retries => "round_robin, retries",
+            Self::WeightedRoundRobin => "weighted_round_robin",
+            Self::LeastRequest => "least_request",
+            Self::PickFirst => "pick_first",
+            Self::Hedging => "round_robin, hedging",
+            Self::OutlierDetection => "round_robin, outlier detection",
+        }
+    }
+
     /// The service config of clients that have one.
     fn service_config(self) -> &'static str {
         match self {
-            Self::Default => r#"{"loadBalancingConfig":[{"round_robin":{}}]}"#,
+            Self::RoundRobin => r#"{"loadBalancingConfig":[{"round_robin":{}}]}"#,
             Self::Retries => {
                 r#"{"loadBalancingConfig":[{"round_robin":{}}],
                 "methodConfig":[{"name":[{}],"retryPolicy":{"maxAttempts":4,"initialBackoff":"0.1s",
                 "maxBackoff":"1s","backoffMultiplier":2,"retryableStatusCodes":["UNAVAILABLE"]}}]}"#
             }
+            Self::WeightedRoundRobin => r#"{"loadBalancingConfig":[{"weighted_round_robin":{}}]}"#,
             Self::LeastRequest => r#"{"loadBalancingConfig":[{"least_request_experimental":{}}]}"#,
+            Self::PickFirst => r#"{"loadBalancingConfig":[{"pick_first":{}}]}"#,
             Self::Hedging => {
                 r#"{"loadBalancingConfig":[{"round_robin":{}}],
                 "methodConfig":[{"name":[{}],"hedgingPolicy":{"maxAttempts":2,"hedgingDelay":"0.005s"}}]}"#
             }
+            Self::OutlierDetection => {
+                r#"{"loadBalancingConfig":[{"outlier_detection_experimental":{"interval":"1s",
+                "failurePercentageEjection":{"threshold":30,"minimumHosts":3,"requestVolume":50},
+                "childPolicy":[{"round_robin":{}}]}}]}"#
+            }
         }
     }
+}
+
+/// How a client finds the servers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum By {
+    /// By a list of their addresses.
+    List,
+    /// By a name with several addresses.
+    Name,
 }
 
 /// A stack's client, with the command `fleet` of `peers/README.md`.
 pub(super) struct Client {
     stack: &'static str,
     command: Job,
-    policies: &'static [Policy],
+    /// Those of its service config; empty if it has none.
+    policies: Vec<Policy>,
 }
 
 impl Client {
     pub(super) fn new(peer: &BuiltPeer) -> Result<Self> {
+        let all = Policy::ALL.iter().copied();
         let (command, policies) = match peer.name {
-            "thalweg" => {
-                let example: PathBuf = rust::release_example("thalweg-load", "fleet")?;
-                let all: &[_] = &[Policy::Default, Policy::Retries, Policy::LeastRequest, Policy::Hedging];
-                (Job::new(example), all)
-            }
+            "thalweg" => (Job::new(rust::release_example("thalweg-load", "fleet")?), all.collect()),
             "grpc-go" => {
-                let but_hedging: &[_] = &[Policy::Default, Policy::Retries, Policy::LeastRequest];
-                (peer.command().words("fleet"), but_hedging)
+                let has_not = [Policy::Hedging];
+                (peer.command().words("fleet"), all.filter(|policy| !has_not.contains(policy)).collect())
             }
-            "tonic" | "thalweg-tonic" => {
-                let own: &[_] = &[Policy::Default];
-                (peer.command().words("fleet"), own)
-            }
+            "tonic" | "thalweg-tonic" => (peer.command().words("fleet"), Vec::new()),
             name => bail!("{name} has no client for a fleet"),
         };
         Ok(Self { stack: peer.name, command, policies })
     }
 
     pub(super) fn has(&self, policy: Policy) -> bool {
-        self.policies.contains(&policy)
+        if self.policies.is_empty() { policy == Policy::RoundRobin } else { self.policies.contains(&policy) }
+    }
+}
+
+/// Calls of a client with a policy.
+#[derive(Clone, Copy)]
+pub(super) struct Load<'c> {
+    pub(super) client: &'c Client,
+    pub(super) policy: Policy,
+    pub(super) by: By,
+    /// Pause of each caller after a call.
+    pub(super) pause: &'static str,
+}
+
+impl Load<'_> {
+    pub(super) fn name(&self) -> String {
+        let stack = self.client.stack;
+        let by = if self.by == By::Name { ", by name" } else { "" };
+        if self.client.policies.is_empty() {
+            format!("{stack}{by}")
+        } else {
+            format!("{stack}, {}{by}", self.policy.name())
+        }
     }
 
-    pub(super) fn name(&self, policy: Policy) -> String {
-        let with = match policy {
-            Policy::Default => return self.stack.to_owned(),
-            Policy::Retries => "retries",
-            Policy::LeastRequest => "least_request",
-            Policy::Hedging => "hedging",
+    /// Whether it calls all servers.
+    pub(super) fn is_balanced(&self) -> bool {
+        self.policy != Policy::PickFirst && (self.by == By::List || !self.client.policies.is_empty())
+    }
+
+    /// Starts calling the servers.
+    pub(super) fn start(&self, fleet: &Fleet) -> Result<Calling> {
+        let words = format!("--seconds 86400 -c 16 --pause {}", self.pause);
+        let mut job = match self.by {
+            By::List => self.client.command.clone().arg(fleet.addresses()),
+            By::Name => {
+                self.client.command.clone().arg(fleet.name()).words("--name").within(fleet.resolving()?)
+            }
         };
-        format!("{}, {with}", self.stack)
-    }
-
-    /// Starts calling the servers at `addresses`.
-    pub(super) fn start(&self, addresses: &str, policy: Policy) -> Result<Calling> {
-        let mut job = self.command.clone().arg(addresses).words("--seconds 86400 -c 16 --pause 1ms");
-        if self.policies.len() > 1 {
-            job = job.arg("--service-config").arg(policy.service_config());
+        job = job.words(&words);
+        if !self.client.policies.is_empty() {
+            job = job.arg("--service-config").arg(self.policy.service_config());
+        }
+        if fleet.third() == Third::FallsSilent {
+            job = job.words("--keepalive 10s");
         }
         let job = job.under(CLIENT);
         log::line(format_args!("$ {job} &"))?;
@@ -137,7 +201,6 @@ pub(super) struct Calls {
     pub(super) failures: Vec<FailedCalls>,
     /// Calls that took longer than 1 s.
     pub(super) slow: u64,
-    pub(super) p50_us: f64,
     pub(super) p99_us: f64,
     pub(super) max_us: f64,
 }

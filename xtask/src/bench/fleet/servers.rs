@@ -1,13 +1,20 @@
 //! Three servers, of which the third may be in trouble.
 
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::process::{Child, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+use std::time::{Duration, Instant};
 
+use super::namespace::{INSIDE, Namespace};
 use crate::bench::pair::SERVER;
 use crate::failure::Result;
 use crate::job::Job;
-use crate::server::Server;
+use crate::server::terminate;
+use crate::{log, tools, workspace};
 
 /// State of the third server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,7 +24,11 @@ pub(super) enum Third {
     Refuses,
     DropsPackets,
     NeverSpeaks,
-    /// Its handlers compute for [`SLOW_WORK`], those of the others for [`WORK`].
+    /// Its packets are dropped after [`Fleet::silence`].
+    FallsSilent,
+    /// Every second call ends with UNAVAILABLE.
+    Fails,
+    /// It responds after [`SLOW`], the others after [`USUAL`].
     Slow,
 }
 
@@ -30,124 +41,193 @@ pub(super) enum Stop {
     Kill,
 }
 
-const WORK: &str = "--work 100us";
-const SLOW_WORK: &str = "--work 2ms";
+const USUAL: &str = "--delay 1ms";
+const SLOW: &str = "--delay 20ms";
+const FAILING: &str = "--fail-every 2";
 
 /// Ports for servers that restart. Below the kernel's ephemeral ports: while a server is down, a socket of a client
 /// could otherwise get its port, or connect to itself.
 const PORTS: std::ops::Range<u16> = 20_000..32_768;
 
-/// Longer than any accepted connection takes on loopback.
-const CONNECT_LIMIT: Duration = Duration::from_millis(200);
-/// More than the accept queue of any listener holds: net.core.somaxconn is 4096 by default.
-const QUEUED_MAX: usize = 1 << 16;
+/// Generous: a server starts within milliseconds.
+const START_LIMIT: Duration = Duration::from_secs(20);
+const START_POLL: Duration = Duration::from_millis(1);
 
 pub(super) struct Fleet {
-    ports: [u16; 3],
-    servers: Vec<Option<Server>>,
+    // Before the namespace: servers in it end first.
+    servers: Vec<Option<Backend>>,
+    namespace: Option<Namespace>,
+    addresses: [SocketAddr; 3],
+    name: String,
     program: PathBuf,
-    work: &'static str,
-    /// Kept open.
-    _silent: Option<Silent>,
-}
-
-/// A listener that accepts nothing, and the connections that fill its queue.
-#[derive(Debug)]
-struct Silent {
-    #[expect(dead_code, reason = "kept open")]
-    listener: TcpListener,
-    queued: Vec<TcpStream>,
+    third: Third,
+    /// Kept open: it accepts connections into its queue, and nobody takes them from it.
+    _silent: Option<TcpListener>,
 }
 
 impl Fleet {
-    pub(super) fn start(program: &Path, third: Third) -> Result<Self> {
-        let ports = free_ports()?;
-        let silent = match third {
-            Third::DropsPackets => Some(Silent::dropping_packets(ports[2])?),
-            Third::NeverSpeaks => Some(Silent::accepting(ports[2])?),
-            Third::Up | Third::Refuses | Third::Slow => None,
+    /// Starts fleet `number` on loopback addresses of its own.
+    pub(super) fn start(program: &Path, third: Third, number: u8) -> Result<Self> {
+        let mut addresses = free_addresses(number)?;
+        let namespace = match third {
+            Third::DropsPackets | Third::FallsSilent => Some(Namespace::create()?),
+            _ => None,
         };
-        let work = if third == Third::Slow { WORK } else { "" };
-        let (program, servers) = (program.to_owned(), Vec::new());
-        let mut fleet = Self { ports, servers, program, work, _silent: silent };
-        for port in &ports[..2] {
-            fleet.servers.push(Some(fleet.server(*port, work)?));
+        if namespace.is_some() {
+            addresses[2].set_ip(INSIDE.parse().expect("a valid address"));
         }
-        match third {
-            Third::Up => fleet.servers.push(Some(fleet.server(ports[2], "")?)),
-            Third::Slow => fleet.servers.push(Some(fleet.server(ports[2], SLOW_WORK)?)),
-            Third::Refuses | Third::DropsPackets | Third::NeverSpeaks => {}
+        let silent = (third == Third::NeverSpeaks).then(|| TcpListener::bind(addresses[2])).transpose()?;
+        let (name, program) = (format!("fleet-{number}.test"), program.to_owned());
+        let servers = Vec::new();
+        let mut fleet = Self { servers, namespace, addresses, name, program, third, _silent: silent };
+        for index in 0..fleet.addresses.len() {
+            let server = fleet.is_served(index).then(|| fleet.server(index)).transpose()?;
+            fleet.servers.push(server);
+        }
+        if third == Third::DropsPackets {
+            fleet.silence()?;
         }
         Ok(fleet)
     }
 
-    /// Returns the addresses of all servers, separated by commas.
-    pub(super) fn addresses(&self) -> String {
-        self.ports.map(|port| format!("127.0.0.1:{port}")).join(",")
+    pub(super) fn third(&self) -> Third {
+        self.third
     }
 
-    /// Stops the server whose turn it is, and starts it again as soon as it has ended.
-    pub(super) fn restart(&mut self, number: usize, stop: Stop) -> Result<()> {
-        let at = number % self.servers.len();
-        if let Some(server) = self.servers[at].take() {
+    fn is_served(&self, index: usize) -> bool {
+        index < 2 || !matches!(self.third, Third::Refuses | Third::NeverSpeaks)
+    }
+
+    /// Returns the addresses of all servers, separated by commas.
+    pub(super) fn addresses(&self) -> String {
+        self.addresses.map(|address| address.to_string()).join(",")
+    }
+
+    /// Returns the name of all servers, with the port.
+    pub(super) fn name(&self) -> String {
+        format!("{}:{}", self.name, self.addresses[0].port())
+    }
+
+    /// Returns a script that runs a program for which the name has the addresses of all servers. A mount namespace
+    /// changes `/etc/hosts` for this program only.
+    pub(super) fn resolving(&self) -> Result<Job> {
+        let path = workspace::output().join(format!("{}.hosts", self.name));
+        let lines = self.addresses.map(|address| format!("{} {}\n", address.ip(), self.name));
+        fs::write(&path, format!("127.0.0.1 localhost\n{}", lines.concat()))?;
+        let script = r#"mount --bind "$0" /etc/hosts && exec "$@""#;
+        let user = if tools::is_root() { "" } else { "--map-root-user" };
+        Ok(Job::new("unshare").words("--mount").words(user).words("sh -c").arg(script).arg(path))
+    }
+
+    /// Drops the packets of the third server from now on.
+    pub(super) fn silence(&self) -> Result<()> {
+        let namespace = self.namespace.as_ref().expect("the fleet has a server that can fall silent");
+        namespace.silence()
+    }
+
+    /// Stops the server whose turn it is, starts it again as soon as it has ended, and returns it.
+    pub(super) fn restart(&mut self, number: usize, stop: Stop) -> Result<&Backend> {
+        let index = number % self.servers.len();
+        if let Some(server) = self.servers[index].take() {
             match stop {
-                Stop::Terminate => server.stop_gracefully()?,
+                Stop::Terminate => drop(server.end()?),
                 Stop::Kill => server.kill()?,
             }
         }
-        self.servers[at] = Some(self.server(self.ports[at], self.work)?);
+        let server = self.server(index)?;
+        Ok(self.servers[index].insert(server))
+    }
+
+    /// Ends all servers and returns the part of their calls that the third got, if it got any differently from the
+    /// others.
+    pub(super) fn share_of_third(mut self) -> Result<Option<f64>> {
+        let mut calls = [0; 3];
+        for (count, server) in calls.iter_mut().zip(&mut self.servers) {
+            *count = server.take().map_or(Ok(0), Backend::end)?;
+        }
+        let all = calls.iter().sum::<u64>().max(1);
+        Ok((self.third != Third::Up).then(|| calls[2] as f64 / all as f64))
+    }
+
+    fn server(&self, index: usize) -> Result<Backend> {
+        let address = self.addresses[index];
+        let flags = match self.third {
+            Third::Slow if index == 2 => SLOW,
+            Third::Slow => USUAL,
+            Third::Fails if index == 2 => FAILING,
+            _ => "",
+        };
+        let job = Job::new(&self.program).arg(address.to_string()).words(flags).under(SERVER);
+        match &self.namespace {
+            Some(namespace) if index == 2 => Backend::start(&job.under(&namespace.wrapper()), address),
+            _ => Backend::start(&job, address),
+        }
+    }
+}
+
+/// The process of a server: the example `fleet_server`.
+pub(super) struct Backend {
+    child: Child,
+    /// Its output: `called` after the first call, `calls N` at its end.
+    lines: Receiver<String>,
+}
+
+impl Backend {
+    /// Starts it and waits until it listens.
+    fn start(job: &Job, address: SocketAddr) -> Result<Self> {
+        let mut child = job.unbounded().stdout(Stdio::piped()).stderr(log::file()?).spawn()?;
+        let output = child.stdout.take().expect("it is piped");
+        let (sender, lines) = mpsc::channel();
+        thread::spawn(move || {
+            BufReader::new(output).lines().map_while(Result::ok).try_for_each(|it| sender.send(it))
+        });
+        let mut server = Self { child, lines };
+        let start = Instant::now();
+        while TcpStream::connect(address).is_err() {
+            if let Some(status) = server.child.try_wait()? {
+                bail!("`{job}` exited at once: {status}");
+            }
+            ensure!(start.elapsed() < START_LIMIT, "`{job}` was not listening after {START_LIMIT:?}");
+            thread::sleep(START_POLL);
+        }
+        Ok(server)
+    }
+
+    /// Waits for its first call.
+    pub(super) fn is_called_within(&self, limit: Duration) -> bool {
+        self.lines.recv_timeout(limit).is_ok()
+    }
+
+    /// Sends SIGTERM, waits, and returns the number of calls it got.
+    fn end(mut self) -> Result<u64> {
+        terminate(self.child.id())?;
+        let status = self.child.wait()?;
+        ensure!(status.success(), "a server ended with {status} on SIGTERM");
+        let calls = self.lines.iter().find_map(|line| line.strip_prefix("calls ")?.parse().ok());
+        calls.ok_or_else(|| failed!("a server did not print its number of calls"))
+    }
+
+    fn kill(mut self) -> Result<()> {
+        self.child.kill()?;
+        self.child.wait()?;
         Ok(())
     }
+}
 
-    fn server(&self, port: u16, flags: &str) -> Result<Server> {
-        let job = Job::new(&self.program).words(&format!("serve --listen 127.0.0.1:{port}")).words(flags);
-        Server::start_at(&job.under(SERVER), port)
+impl Drop for Backend {
+    fn drop(&mut self) {
+        // Without effect on one that has ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
-impl Silent {
-    /// The kernel accepts connections into the listener's queue, and nobody takes them from it.
-    fn accepting(port: u16) -> Result<Self> {
-        Ok(Self { listener: TcpListener::bind((Ipv4Addr::LOCALHOST, port))?, queued: Vec::new() })
-    }
-
-    /// Linux drops the SYNs for a listener whose accept queue is full. `listen` with a short queue would need a crate,
-    /// so this fills the queue that the standard library asks for, until an attempt gets no answer.
-    fn dropping_packets(port: u16) -> Result<Self> {
-        let mut silent = Self::accepting(port)?;
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        while silent.queued.len() < QUEUED_MAX {
-            match TcpStream::connect_timeout(&address, CONNECT_LIMIT) {
-                Ok(stream) => silent.queued.push(stream),
-                Err(_) => return Ok(silent),
-            }
-        }
-        Err(failed!("the queue of a listener holds more than {QUEUED_MAX} connections"))
-    }
-}
-
-fn free_ports() -> Result<[u16; 3]> {
+/// Three loopback addresses with one port.
+fn free_addresses(number: u8) -> Result<[SocketAddr; 3]> {
     // Another process starts elsewhere.
-    let offset = std::process::id() as usize * 3 % PORTS.len();
-    let ports = PORTS.cycle().skip(offset).take(PORTS.len());
-    let is_free = |port: &u16| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok();
-    let free: Vec<u16> = ports.filter(is_free).take(3).collect();
-    free.try_into().map_err(|_| failed!("fewer than 3 of the ports {PORTS:?} are free"))
-}
-
-#[cfg(test)]
-mod tests {
-    use std::net::TcpStream;
-
-    use super::*;
-
-    #[test]
-    fn full_queue_drops_packets() {
-        let [port, ..] = free_ports().unwrap();
-        let silent = Silent::dropping_packets(port).unwrap();
-        assert!(!silent.queued.is_empty());
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        let error = TcpStream::connect_timeout(&address, CONNECT_LIMIT).unwrap_err();
-        assert_eq!(error.kind(), std::io::ErrorKind::TimedOut);
-    }
+    let offset = std::process::id() as usize * 7 % PORTS.len();
+    let addresses = |port| [1, 2, 3].map(|host| SocketAddr::from(([127, 77, number, host], port)));
+    let mut ports = PORTS.cycle().skip(offset).take(PORTS.len());
+    let is_free = |port: &u16| addresses(*port).iter().all(|address| TcpListener::bind(address).is_ok());
+    ports.find(is_free).map(addresses).ok_or_else(|| failed!("none of the ports {PORTS:?} is free"))
 }
