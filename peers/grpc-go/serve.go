@@ -55,7 +55,7 @@ func serve(args []string) error {
 	stopped := make(chan struct{})
 	go func() {
 		// Closes the listeners first, which removes their files.
-		server.Stop()
+		server.GracefulStop()
 		close(stopped)
 	}()
 	select {

@@ -195,23 +195,33 @@ pub(crate) fn protoc() -> Result<()> {
     if imports.run().is_ok() { Ok(()) } else { apt_install("libprotobuf-dev") }
 }
 
-/// Returns the etcd on the PATH, or Debian's, unpacked instead of installed so that no service starts.
+/// Returns the etcd on the PATH, or Debian's, unpacked.
 pub(crate) fn etcd() -> Result<PathBuf> {
+    unpacked("etcd", "etcd-server", "usr/bin/etcd")
+}
+
+/// Returns the nginx on the PATH, or Debian's, unpacked.
+pub(crate) fn nginx() -> Result<PathBuf> {
+    unpacked("nginx", "nginx", "usr/sbin/nginx")
+}
+
+/// Returns the program on the PATH, or the one of a Debian package, unpacked instead of installed so that no service
+/// starts.
+fn unpacked(name: &str, package: &str, path: &str) -> Result<PathBuf> {
     // apt-get finds packages only with current lists.
-    const SCRIPT: &str = "apt-get download -qq etcd-server || \
-                          { apt-get update -qq && apt-get download -qq etcd-server; } && \
-                          dpkg --extract etcd-server_*.deb .";
-    if let Some(etcd) = find("etcd") {
-        return Ok(etcd);
+    const SCRIPT: &str = "apt-get download -qq $0 || { apt-get update -qq && apt-get download -qq $0; } && \
+                          dpkg --extract $0_*.deb .";
+    if let Some(program) = find(name) {
+        return Ok(program);
     }
-    let folder = workspace::tools().join("etcd");
-    let program = folder.join("usr/bin/etcd");
+    let folder = workspace::tools().join(name);
+    let program = folder.join(path);
     if program.is_file() {
         return Ok(program);
     }
     fs::create_dir_all(&folder)?;
-    let unpack = Job::new("sh").words("-c").arg(SCRIPT).directory(&folder).builds(15);
-    unpack.run().map_err(|failure| missing!("Debian's etcd-server: {failure}"))?;
+    let unpack = Job::new("sh").words("-c").arg(SCRIPT).arg(package).directory(&folder).builds(15);
+    unpack.run().map_err(|failure| missing!("Debian's {package}: {failure}"))?;
     Ok(program)
 }
 

@@ -1,9 +1,9 @@
 //! The steps of `cargo xtask test`. The tables in `docs/testing.md` say what each one proves and needs.
 
 use super::{
-    book, call, conformance, connect, costs, dependencies, deploy, dist, examples, grpcio, h2spec, interop,
-    layering, metrics, negative, oldest, openapi, packages, pages, peers, platforms, plugin, programs,
-    protos, rebuild, report, rust, services, surface, tls, web, workflows,
+    book, call, conformance, connect, costs, decisions, dependencies, deploy, dist, examples, fleet, grpcio,
+    h2spec, interop, layering, metrics, negative, oldest, openapi, packages, pages, peers, platforms, plugin,
+    programs, protos, rebuild, report, rust, services, surface, tls, web, workflows,
 };
 use crate::failure::Result;
 
@@ -82,6 +82,7 @@ pub(super) const STEPS: &[Step] = &[
     step("workflows", Pull, Suites, &[], workflows::check),
     step("grpcio-server", Pull, Suites, &["build"], grpcio::server),
     step("grpcio-client", Pull, Suites, &["build"], grpcio::client),
+    step("decisions", Pull, Suites, &["build"], decisions::check),
     step("services", Pull, Suites, &["build"], services::check),
     step("call", Pull, Suites, &["build"], call::check),
     step("deploy", Pull, Suites, &["build"], deploy::check),
@@ -103,6 +104,7 @@ pub(super) const STEPS: &[Step] = &[
     step("oldest", Nightly, Builds, &[], oldest::check),
     step("platforms", Nightly, Builds, &[], platforms::check),
     step("peers", Nightly, Suites, &["release"], peers::check),
+    step("fleet", Nightly, Suites, &["build", "peers"], fleet::check),
     step("programs", Nightly, Suites, &["peers"], programs::check),
     step("trees", Nightly, Suites, &["build"], protos::trees),
     step("book", Nightly, Suites, &[], book::check),

@@ -69,10 +69,11 @@ impl Policy {
                 r#"{"loadBalancingConfig":[{"round_robin":{}}],
                 "methodConfig":[{"name":[{}],"hedgingPolicy":{"maxAttempts":2,"hedgingDelay":"0.005s"}}]}"#
             }
+            // grpc-go has no default for the enforcement, against gRFC A50.
             Self::OutlierDetection => {
                 r#"{"loadBalancingConfig":[{"outlier_detection_experimental":{"interval":"1s",
-                "failurePercentageEjection":{"threshold":30,"minimumHosts":3,"requestVolume":50},
-                "childPolicy":[{"round_robin":{}}]}}]}"#
+                "failurePercentageEjection":{"threshold":30,"minimumHosts":3,"requestVolume":50,
+                "enforcementPercentage":100},"childPolicy":[{"round_robin":{}}]}}]}"#
             }
         }
     }
