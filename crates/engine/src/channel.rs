@@ -79,9 +79,9 @@ pub struct ChannelConfig {
     ///
     /// [service config]: https://github.com/grpc/grpc/blob/master/doc/service_config.md
     pub service_config: Option<ServiceConfigSource>,
-    /// Whether a service config's `healthCheckConfig` applies (gRFC A17); true by default. A balanced channel then sends
-    /// no calls to servers that report, by `grpc.health.v1.Health/Watch`, that they do not serve. `pick_first` checks
-    /// nothing.
+    /// Whether a service config's `healthCheckConfig` applies (gRFC A17); true by default. A balanced channel then
+    /// sends no calls to a server that reports by `grpc.health.v1.Health/Watch` that it does not serve. `pick_first`
+    /// checks nothing.
     pub health_checks: bool,
     /// The application's own balancing policies, by the names that a service config uses.
     pub policies: PolicyRegistry,

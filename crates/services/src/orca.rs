@@ -28,13 +28,16 @@
 //! [gRFC A51]: https://github.com/grpc/proposal/blob/master/A51-custom-backend-metrics.md
 //! [gRFC A58]: https://github.com/grpc/proposal/blob/master/A58-client-side-weighted-round-robin-lb-policy.md
 
+mod call_metrics;
 mod measurements;
 pub mod pb;
 mod per_call;
-mod recorders;
 mod report_stream;
+mod server_metrics;
 mod service;
+mod setters;
 
+pub use call_metrics::CallMetrics;
 pub use per_call::PerCallReports;
-pub use recorders::{CallMetrics, ServerMetrics};
+pub use server_metrics::ServerMetrics;
 pub use service::OrcaService;

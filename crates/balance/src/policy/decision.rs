@@ -10,7 +10,8 @@ use crate::endpoint::{ConnectivityState, Endpoint};
 /// A balancing policy: a state machine over the endpoints of one channel.
 ///
 /// The channel calls [`decide`](Self::decide) whenever the list of endpoints or a state has changed, and at
-/// [`Decision::wake_at`]: outcomes and reports change too often to decide after each. Between two decisions calls go where the last decision's [`Picker`] sends them.
+/// [`Decision::wake_at`]: outcomes and reports change too often to decide after each. Between two decisions calls go
+/// where the last decision's [`Picker`] sends them.
 pub trait Policy: Send + fmt::Debug {
     /// Returns the name in service configs, such as `round_robin`.
     fn name(&self) -> &'static str;
@@ -25,8 +26,8 @@ pub trait Policy: Send + fmt::Debug {
         Needs::default()
     }
 
-    /// Returns whether endpoints whose servers report that they are unhealthy count as failed, if the service config asks
-    /// for health checks (gRFC A17); true by default.
+    /// Returns whether endpoints count as failed while their servers report that they are unhealthy, if the service
+    /// config asks for health checks (gRFC A17); true by default.
     fn checks_health(&self) -> bool {
         true
     }

@@ -18,7 +18,7 @@ use crate::lanes::{LaneSet, LastReport};
 use crate::request_headers::Origin;
 use crate::status::{Code, Status};
 
-/// What a channel watches at each of its endpoints.
+/// The streams that a channel opens at each of its endpoints.
 #[derive(Debug, Default)]
 pub(super) struct WatchConfig {
     health: Option<HealthCheck>,
@@ -70,7 +70,7 @@ impl WatchConfig {
     }
 }
 
-/// What a channel watches at one endpoint. All streams are on one of its connections.
+/// The streams to one endpoint. All are on one of its connections.
 #[derive(Debug)]
 pub(super) struct Watches {
     config: Arc<WatchConfig>,

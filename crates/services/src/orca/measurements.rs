@@ -1,6 +1,7 @@
 //! Measurements of a server or a call: [`Measurements`].
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::pb::OrcaLoadReport;
 
@@ -15,6 +16,21 @@ pub(super) struct Measurements {
     pub(super) utilization: BTreeMap<String, f64>,
     pub(super) named_metrics: BTreeMap<String, f64>,
     pub(super) request_cost: BTreeMap<String, f64>,
+}
+
+/// Measurements that several parts of a program set and read.
+#[derive(Clone, Debug, Default)]
+pub(super) struct SharedMeasurements(Arc<Mutex<Measurements>>);
+
+impl SharedMeasurements {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Measurements> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns a copy of the measurements.
+    pub(super) fn get(&self) -> Measurements {
+        self.lock().clone()
+    }
 }
 
 /// Sets or removes a value; one out of range is ignored.

@@ -9,12 +9,12 @@ use thalweg::server::ServerHandle;
 use thalweg::{Status, Stream};
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
+use super::measurements::SharedMeasurements;
 use super::pb::OrcaLoadReport;
-use super::recorders::ServerMetrics;
 
 /// Yields a report immediately and then at an interval. Ends when the server drains.
 pub(super) struct ReportStream {
-    metrics: ServerMetrics,
+    metrics: SharedMeasurements,
     interval: Interval,
     /// `None` once the stream has ended.
     draining: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
@@ -22,7 +22,7 @@ pub(super) struct ReportStream {
 
 impl ReportStream {
     /// `period` must be positive.
-    pub(super) fn new(metrics: ServerMetrics, period: Duration, server: ServerHandle) -> Self {
+    pub(super) fn new(metrics: SharedMeasurements, period: Duration, server: ServerHandle) -> Self {
         let mut interval = interval(period);
         // A client that reads slowly gets no reports in a row.
         interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -40,7 +40,7 @@ impl Stream for ReportStream {
             return Poll::Ready(Some(Err(Status::unavailable("the server is shutting down"))));
         }
         ready!(self.interval.poll_tick(cx));
-        Poll::Ready(Some(Ok(self.metrics.measurements().into_report())))
+        Poll::Ready(Some(Ok(self.metrics.get().into_report())))
     }
 }
 

@@ -5,16 +5,16 @@ use std::time::Duration;
 use thalweg::server::{Methods, ServerHandle, Service};
 use thalweg::{Request, Response, Status};
 
+use super::measurements::SharedMeasurements;
 use super::pb::OrcaLoadReportRequest;
 use super::pb::open_rca_service_server::{self, OpenRcaService, OpenRcaServiceServer};
-use super::recorders::ServerMetrics;
 use super::report_stream::ReportStream;
 
-/// `xds.service.orca.v3.OpenRcaService`: made by [`ServerMetrics::service`]. Streams end with UNAVAILABLE when the
-/// server drains.
+/// `xds.service.orca.v3.OpenRcaService`: made by [`ServerMetrics::service`](super::ServerMetrics::service). Streams end
+/// with UNAVAILABLE when the server drains.
 #[derive(Clone, Debug)]
 pub struct OrcaService {
-    metrics: ServerMetrics,
+    metrics: SharedMeasurements,
     interval_min: Duration,
 }
 
@@ -28,7 +28,7 @@ const INTERVAL_RANGE: [Duration; 2] = [Duration::from_millis(1), Duration::from_
 const REQUEST_BYTES_MAX: usize = 64 * 1024;
 
 impl OrcaService {
-    pub(super) fn new(metrics: ServerMetrics) -> Self {
+    pub(super) fn new(metrics: SharedMeasurements) -> Self {
         Self { metrics, interval_min: INTERVAL_MIN }
     }
 

@@ -11,12 +11,8 @@ pub(super) fn with_late_trailers(
     late: Option<HeaderMap>,
 ) -> Result<Option<HeaderMap>, Status> {
     let Some(late) = late else { return outcome.map(|()| trailers) };
-    match outcome {
-        Err(status) => Err(status.prepend_metadata(&late)),
-        Ok(()) => {
-            let mut all = trailers.unwrap_or_default();
-            all.extend(late);
-            Ok(Some(all))
-        }
-    }
+    outcome.map_err(|status| status.prepend_metadata(&late))?;
+    let mut all = trailers.unwrap_or_default();
+    all.extend(late);
+    Ok(Some(all))
 }
