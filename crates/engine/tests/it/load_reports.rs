@@ -8,8 +8,9 @@ use thalweg_engine::{Channel, Code, EndpointList, Status};
 use tokio::time::sleep;
 
 use crate::balance::{Network, Server, calls, endpoints, settle};
+use crate::raw::{Pieces, read, request, send};
 use crate::support::feed::Feed;
-use crate::support::{Echo, Served, raw, server_config};
+use crate::support::{Echo, Served, echo, raw, server_config, soon};
 
 const STREAM: &str = "xds.service.orca.v3.OpenRcaService/StreamCoreMetrics";
 
@@ -106,6 +107,42 @@ async fn bad_reports_are_ignored() {
         sleep(Duration::from_secs(2)).await;
         // Without a report, a server counts as average: weights of 4, 4/3 and 8/3.
         assert_shares(percentages(&channel, &services).await, [50.0, 16.7, 33.3]);
+    }
+}
+
+/// Makes 60 calls of a kind.
+async fn calls_of_kind(channel: &Channel, kind: &str) {
+    let is_raw = kind.starts_with("raw");
+    let text = if kind.ends_with("failing") { "fail" } else { "x" };
+    for _ in 0..60 {
+        if is_raw {
+            let message = [&[0, 0, 0, 0, text.len() as u8][..], text.as_bytes()].concat();
+            let request = request("/test.Echo/Echo", "application/grpc", Pieces::of([&message]));
+            let response = soon(send(channel, request)).await.expect("a response");
+            soon(read(response.into_body())).await.expect("a whole response");
+        } else {
+            let outcome = soon(echo(channel, raw(text))).await;
+            assert_eq!(outcome.is_err(), text == "fail", "{outcome:?}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn reports_of_all_kinds_of_calls_count() {
+    for kind in ["", "unary", "unary, failing", "raw", "raw, failing"] {
+        let network = Network::default();
+        let values = [0.25, 0.5, 1.0].map(|cpu| in_base64(&report(cpu)));
+        let services = start_with_trailers(&network, values.each_ref().map(|value| &**value));
+        let channel = weighted(&network, WeightedRoundRobinConfig::default().blackout_period(Duration::ZERO));
+        channel.connect().await.expect("servers");
+        settle().await;
+        if !kind.is_empty() {
+            calls_of_kind(&channel, kind).await;
+        }
+        sleep(Duration::from_secs(2)).await;
+        // The reports of these calls would count later.
+        let expected = if kind.is_empty() { EQUAL } else { BY_LOAD };
+        assert_shares(percentages(&channel, &services).await, expected);
     }
 }
 

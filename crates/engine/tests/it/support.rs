@@ -184,6 +184,7 @@ impl UnaryHandler for EchoUnary {
         let (metadata, keeps) = (only("x-echo", &head.metadata), head.metadata.contains_key("x-keep"));
         let (mut trailers, timeout) = (only("x-trailer", &head.metadata), head.timeout);
         trailers.extend(self.0.trailers.clone());
+        let failure = failure().prepend_metadata(&self.0.trailers);
         Ok(Box::pin(async move {
             match &message[..] {
                 b"sleep" => sleep(Duration::from_secs(100_000)).await,
@@ -195,7 +196,7 @@ impl UnaryHandler for EchoUnary {
                 }
                 b"fail" => {
                     running.end();
-                    return Err(failure());
+                    return Err(failure);
                 }
                 _ => {}
             }
