@@ -226,7 +226,7 @@ async fn health_streams_are_no_calls() {
     assert_eq!(feed.open(), 0);
 }
 
-/// Another lane to the same server needs no second check.
+/// Another lane goes to the same server: its health is known before the new stream's first response.
 #[tokio::test(start_paused = true)]
 async fn check_moves_to_another_lane_without_a_gap() {
     let network = Network::default();
@@ -238,16 +238,16 @@ async fn check_moves_to_another_lane_without_a_gap() {
     calls(&channel, 10).await;
     settle().await;
     assert_eq!(channel.lanes().iter().filter(|lane| lane.state == "READY").count(), 2);
-    feed.send(b"");
-    settle().await;
-    feed.send(SERVING);
-    settle().await;
+    feed.hold();
     let first = channel.lanes()[0].id;
     channel.close_lanes(&[first], "test");
-    calls(&channel, 10).await;
     settle().await;
     assert_eq!((channel.lanes().len(), feed.open(), feed.opened()), (1, 1, 2));
+    timeout(Duration::from_millis(1), calls(&channel, 10)).await.expect("at once");
     assert_eq!((channel.state(), service.started()), (ConnectivityState::Ready, 21));
+    feed.send(NOT_SERVING);
+    settle().await;
+    assert_eq!(channel.state(), ConnectivityState::TransientFailure);
 }
 
 /// gRFC A17, and the channel's own setting.

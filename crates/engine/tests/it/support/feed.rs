@@ -3,7 +3,7 @@
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, ready};
 
@@ -19,6 +19,8 @@ use super::{BoxFuture, Message, Messages, NO_METADATA, raw};
 pub(crate) struct Feed {
     last: watch::Sender<Option<Result<Vec<u8>, Status>>>,
     opened: Arc<AtomicUsize>,
+    /// Whether new streams wait for the next response.
+    holds: Arc<AtomicBool>,
     requests: Arc<Mutex<Vec<Message>>>,
 }
 
@@ -26,7 +28,7 @@ impl Feed {
     /// Creates streams without responses.
     pub(crate) fn silent() -> Self {
         let (last, _) = watch::channel(None);
-        Self { last, opened: Arc::default(), requests: Arc::default() }
+        Self { last, opened: Arc::default(), holds: Arc::default(), requests: Arc::default() }
     }
 
     pub(crate) fn new(response: &[u8]) -> Self {
@@ -48,6 +50,11 @@ impl Feed {
 
     pub(crate) fn fail(&self, status: Status) {
         self.last.send_replace(Some(Err(status)));
+    }
+
+    /// Makes new streams wait for the next response.
+    pub(crate) fn hold(&self) {
+        self.holds.store(true, Ordering::SeqCst);
     }
 
     /// Returns the number of streams so far.
@@ -99,11 +106,11 @@ impl StreamingHandler for Feed {
     fn start(&self, _: &RequestHead, call: StreamingCall) -> BoxFuture<()> {
         self.opened.fetch_add(1, Ordering::SeqCst);
         let feed = self.clone();
-        let last = self.last.subscribe();
+        let (last, holds) = (self.last.subscribe(), self.holds.load(Ordering::SeqCst));
         Box::pin(async move {
             let request = Messages(call.requests()).message().await.expect("a request").expect("one request");
             feed.requests.lock().unwrap().push(request);
-            call.respond_stream(&NO_METADATA, Responses(Box::pin(next(last, false))), None).await;
+            call.respond_stream(&NO_METADATA, Responses(Box::pin(next(last, holds))), None).await;
         })
     }
 }
