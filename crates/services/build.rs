@@ -18,6 +18,12 @@ fn main() {
     if enabled("CHANNELZ") {
         protos.push("proto/grpc/channelz/v1/channelz.proto");
     }
+    if enabled("ORCA") {
+        protos.extend([
+            "proto/xds/data/orca/v3/orca_load_report.proto",
+            "proto/xds/service/orca/v3/orca.proto",
+        ]);
+    }
     let Some(out) = env::var_os("OUT_DIR") else { panic!("cargo sets OUT_DIR for build scripts") };
     let generated = thalweg_build::configure()
         // Shares the bytes of descriptors without copying.

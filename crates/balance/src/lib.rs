@@ -16,10 +16,14 @@
 
 pub mod code;
 pub mod endpoint;
+pub mod health;
 pub mod policy;
 pub mod resolving;
 pub mod retry;
 pub mod service_config;
+pub mod watching;
+mod wire;
 
 pub use code::{Code, CodeSet};
 pub use endpoint::{Address, ConnectivityState, Endpoint, Locality};
+pub use wire::MalformedMessage;

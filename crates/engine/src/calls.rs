@@ -3,7 +3,6 @@
 mod attempts;
 mod duplex;
 mod hedging;
-mod opening;
 mod prepared;
 mod raw;
 mod retries;

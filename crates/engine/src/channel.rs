@@ -79,6 +79,10 @@ pub struct ChannelConfig {
     ///
     /// [service config]: https://github.com/grpc/grpc/blob/master/doc/service_config.md
     pub service_config: Option<ServiceConfigSource>,
+    /// Whether a service config's `healthCheckConfig` applies (gRFC A17); true by default. A balanced channel then
+    /// sends no calls to a server that reports by `grpc.health.v1.Health/Watch` that it does not serve. `pick_first`
+    /// checks nothing.
+    pub health_checks: bool,
     /// The application's own balancing policies, by the names that a service config uses.
     pub policies: PolicyRegistry,
     /// Timeout of one connection attempt, from name resolution to the server's HTTP/2 SETTINGS; 20 s by default.
@@ -165,6 +169,7 @@ impl Default for ChannelConfig {
             resolution_refresh: Some(RESOLUTION_INTERVAL),
             resolution_interval_min: RESOLUTION_INTERVAL,
             service_config: None,
+            health_checks: true,
             policies: PolicyRegistry::default(),
             connect_timeout: CONNECT_TIMEOUT,
             tcp: TcpOptions::default(),
@@ -325,6 +330,7 @@ impl ChannelConfig {
                 maintenance: Arc::new(Maintenance::new(self.keepalive, self.idle_timeout)),
                 watcher: self.watcher.clone(),
                 origin: None,
+                reports: None,
                 #[cfg(feature = "tls")]
                 tls: destination.tls.clone(),
             },
@@ -380,6 +386,7 @@ impl Channel {
                 refresh: config.resolution_refresh,
                 interval_min: config.resolution_interval_min,
                 idle_timeout: config.idle_timeout,
+                health_check: service_config.health_check.clone().filter(|_| config.health_checks),
             }),
         };
         let mut lanes = config.lanes.clone();
@@ -389,7 +396,8 @@ impl Channel {
         let parts = ChannelParts { measure: measure.clone(), queue: Arc::default(), calls: Arc::default() };
         let connector = config.connector(&destination, addresses, config.executor()?, parts);
         let Destination { scheme, authority, user_agent, .. } = destination;
-        let endpoints = Endpoints::new(lanes, connector, policy);
+        let origin = Origin { scheme, authority: &authority, user_agent: &user_agent };
+        let endpoints = Endpoints::new(lanes, connector, policy.map(|policy| (policy, origin)));
         let shared = Shared {
             endpoints,
             target: name,

@@ -1,13 +1,14 @@
-//! Standard gRPC services: health checking, reflection and channelz.
+//! Standard gRPC services: health checking, reflection, load reports and channelz.
 //!
 //! - [`health`] (`grpc.health.v1`) reports whether the server and each of its services accept calls. Load balancers,
 //!   Kubernetes probes and gRPC clients use it.
 //! - [`reflection`] (`grpc.reflection.v1` and `v1alpha`) lists services and describes their messages. grpcurl and
 //!   Postman use it.
+//! - [`orca`] (`xds.service.orca.v3`) reports the server's load to clients that balance by it.
 //! - [`channelz`] (`grpc.channelz.v1`) shows servers, channels and connections of the process for debugging. [`admin`]
 //!   bundles such services.
 //!
-//! `health`, `reflection` and `channelz` are features of the same names, on by default:
+//! `health`, `reflection`, `orca` and `channelz` are features of the same names, on by default:
 //!
 //! ```no_run
 //! use thalweg_services::{health::HealthReporter, reflection::Reflection};
@@ -37,5 +38,7 @@ pub mod admin;
 pub mod channelz;
 #[cfg(feature = "health")]
 pub mod health;
+#[cfg(feature = "orca")]
+pub mod orca;
 #[cfg(feature = "reflection")]
 pub mod reflection;

@@ -28,7 +28,7 @@ pub use intercepted_service::InterceptedService;
 pub use listen_addresses::ListenAddresses;
 pub use methods::{Methods, Service};
 pub use thalweg_engine::server::{BindError, BoundServer, ServeError};
-pub use trailers::Trailers;
+pub use trailers::{LateTrailers, Trailers};
 
 use crate::interceptor::{Chain, Interceptor};
 use methods::Router;

@@ -11,6 +11,7 @@ const SOURCES: &[(&str, &str)] = &[
     ("crates/services/proto", "grpc/health/v1/health.proto"),
     ("crates/services/proto", "grpc/reflection/v1/reflection.proto"),
     ("crates/services/proto", "grpc/channelz/v1/channelz.proto"),
+    ("crates/services/proto", "xds/service/orca/v3/orca.proto"),
     ("crates/load/proto", "grpc/testing/test.proto"),
     ("crates/services/tests/proto", "shop/orders.proto"),
     ("examples/proto", "routeguide.proto"),

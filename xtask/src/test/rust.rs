@@ -13,7 +13,7 @@ use crate::{tools, workspace};
 /// The optional features to test.
 pub(super) const FEATURES: &str = "thalweg/brotli,thalweg/buffa,thalweg/opentelemetry,thalweg/tls,\
      thalweg/tls-webpki-roots,thalweg/tower,thalweg/web,thalweg/zstd,thalweg-build/buffa,\
-     thalweg-services/channelz,thalweg-services/health,thalweg-services/reflection,\
+     thalweg-services/channelz,thalweg-services/health,thalweg-services/orca,thalweg-services/reflection,\
      thalweg-web/brotli,thalweg-web/zstd";
 
 /// Set for a step whose programs the step `build` has already built in the same run. Such a step starts no `cargo`,

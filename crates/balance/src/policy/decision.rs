@@ -9,8 +9,9 @@ use crate::endpoint::{ConnectivityState, Endpoint};
 
 /// A balancing policy: a state machine over the endpoints of one channel.
 ///
-/// The channel calls [`decide`](Self::decide) whenever the list of endpoints, a state or a report has changed, and at
-/// [`Decision::wake_at`]. Between two decisions calls go where the last decision's [`Picker`] sends them.
+/// The channel calls [`decide`](Self::decide) whenever the list of endpoints or a state has changed, and at
+/// [`Decision::wake_at`]: outcomes and reports change too often to decide after each. Between two decisions calls go
+/// where the last decision's [`Picker`] sends them.
 pub trait Policy: Send + fmt::Debug {
     /// Returns the name in service configs, such as `round_robin`.
     fn name(&self) -> &'static str;
@@ -20,9 +21,15 @@ pub trait Policy: Send + fmt::Debug {
         resolved
     }
 
-    /// Returns which measurements of endpoints the policy reads; none by default. They cost time in every call.
+    /// Returns which measurements of endpoints the policy reads, always the same; none by default. They cost time.
     fn needs(&self) -> Needs {
         Needs::default()
+    }
+
+    /// Returns whether endpoints count as failed while their servers report that they are unhealthy, if the service
+    /// config asks for health checks (gRFC A17); true by default.
+    fn checks_health(&self) -> bool {
+        true
     }
 
     /// Returns the name of the header that [`PickArgs::hash`] hashes (gRFC A76); none by default.

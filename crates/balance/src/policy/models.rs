@@ -365,11 +365,11 @@ fn report(random: &mut Random, received_at: Instant) -> LoadReport {
     let mut value =
         || random.of(&[0.0, 0.1, 1.0, 50.0, 1e9, -1.0, f64::NAN, f64::INFINITY, f64::MIN_POSITIVE]);
     LoadReport {
-        received_at,
         cpu_utilization: value(),
         memory_utilization: value(),
         application_utilization: value(),
         qps: value(),
         eps: value(),
+        ..LoadReport::new(received_at)
     }
 }

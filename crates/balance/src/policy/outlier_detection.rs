@@ -62,6 +62,10 @@ impl Policy for OutlierDetection {
         Needs { outcomes: needs.outcomes || self.is_enabled(), ..needs }
     }
 
+    fn checks_health(&self) -> bool {
+        self.child.checks_health()
+    }
+
     fn hash_header(&self) -> Option<&str> {
         self.child.hash_header()
     }

@@ -63,6 +63,11 @@ impl Policy for PickFirst {
         if addresses.is_empty() { Vec::new() } else { vec![Endpoint::with_addresses(addresses)] }
     }
 
+    /// gRFC A17: with one endpoint there is no other one to call.
+    fn checks_health(&self) -> bool {
+        false
+    }
+
     fn decide(&mut self, endpoints: &[EndpointView<'_>], _: Instant) -> Decision {
         let endpoints = endpoints.get(..1).unwrap_or_default();
         let picker: Arc<dyn Picker> = match endpoints.first().map(|view| view.state) {

@@ -42,6 +42,10 @@ impl Policy for RandomSubsetting {
         self.child.needs()
     }
 
+    fn checks_health(&self) -> bool {
+        self.child.checks_health()
+    }
+
     fn hash_header(&self) -> Option<&str> {
         self.child.hash_header()
     }

@@ -268,6 +268,8 @@ fn wrappers_delegate_to_their_child() {
     assert_eq!(wrap(&weighted).needs(), Needs { outcomes: true, reports });
     assert_eq!(weighted.build(5).needs(), Needs { outcomes: false, reports });
     assert_eq!(wrap(&ring).needs(), Needs { outcomes: true, reports: None });
+    // gRFC A17: `pick_first` has no health checks.
+    assert!(wrap(&weighted).checks_health() && !wrap(&PolicyConfig::default()).checks_health());
     assert_eq!(wrap(&ring).hash_header(), Some("x-user"));
     assert_eq!(wrap(&weighted).hash_header(), None);
     assert_eq!(wrap(&ring).select(Fleet::new("IIIII").endpoints()).len(), 2);

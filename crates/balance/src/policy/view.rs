@@ -1,7 +1,8 @@
 //! Endpoints as a policy sees them: states and measurements.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use super::load_report::LoadReport;
 use crate::endpoint::{ConnectivityState, Endpoint};
 
 /// An endpoint's current state, for a policy.
@@ -12,7 +13,8 @@ pub struct EndpointView<'a> {
     pub id: u64,
     /// Addresses and attributes.
     pub endpoint: &'a Endpoint,
-    /// State of its connection. `TransientFailure` lasts until the endpoint is `Ready` again.
+    /// State of its connection, or of its health if that is checked (gRFC A17). `TransientFailure` lasts until the
+    /// endpoint is `Ready` again.
     pub state: ConnectivityState,
     /// Reason for `TransientFailure`.
     pub error: Option<&'a str>,
@@ -49,24 +51,6 @@ pub struct Outcomes {
     pub succeeded: u64,
     /// All other calls.
     pub failed: u64,
-}
-
-/// An ORCA load report of a server (gRFC A51).
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct LoadReport {
-    /// Time of arrival.
-    pub received_at: Instant,
-    /// CPU utilization; 1.0 is all that is provisioned, more is possible.
-    pub cpu_utilization: f64,
-    /// Memory utilization in 0..=1.
-    pub memory_utilization: f64,
-    /// Utilization as the application defines it; takes precedence over the CPU's if positive.
-    pub application_utilization: f64,
-    /// Queries per second.
-    pub qps: f64,
-    /// Errors per second.
-    pub eps: f64,
 }
 
 impl<'a> EndpointView<'a> {

@@ -6,12 +6,11 @@ use thalweg_balance::retry::Progress;
 use thalweg_balance::service_config::AttemptPolicy;
 use thalweg_http2::{self as http2, StreamId};
 
-use super::opening::{NotOpened, open_stream};
 use super::prepared::Prepared;
 use super::retries::{FailedAttempt, Retries};
 use crate::call_context::Phase;
 use crate::channel::Channel;
-use crate::connection::{Connection, Slot, SlotKey};
+use crate::connection::{Connection, NotOpened, Slot, SlotKey, open_stream};
 use crate::endpoints::WaitTicket;
 use crate::options::CallOptions;
 use crate::status::Status;
@@ -130,7 +129,7 @@ impl<'a> Attempts<'a> {
         let headers = self.retries.fields(self.call).block(connection, &mut adapted);
         let mut state = connection.lock();
         let open = |http2: &mut http2::Connection, key: SlotKey| http2.open(key.into(), headers, false);
-        let key = open_stream(&mut state, &self.ticket, slot, open)?;
+        let key = open_stream(&mut state, || self.ticket.has_waited(), slot, open)?;
         state.notify_driver();
         drop(state);
         self.ticket.served();

@@ -10,13 +10,12 @@ use thalweg_http2::{self as http2, Block, ErrorCode, OpenError, StreamId, Tag};
 use tokio::time::Instant;
 
 use super::attempts::{AttemptFailure, FailureKind};
-use super::opening::{NotOpened, open_stream};
 use super::prepared::{Prepared, RequestFields};
 use crate::call_context::Phase;
 use crate::chain::Chain;
 use crate::connection::{
-    Connection, End, Inbox, NeedsClone, PolledTask, Single, Slot, SlotKey, WakesOn, poll_with_waker,
-    put_encode_buffer, take_encode_buffer,
+    Connection, End, Inbox, NeedsClone, NotOpened, PolledTask, Single, Slot, SlotKey, WakesOn, open_stream,
+    poll_with_waker, put_encode_buffer, take_encode_buffer,
 };
 use crate::encode::Encode;
 use crate::endpoints::WaitTicket;
@@ -138,9 +137,12 @@ impl<Req: Encode, R: AwaitedResponse> UnaryAttempt<'_, '_, Req, R> {
             slot.receiver = waker.take();
             slot
         };
-        let opened = open_stream(&mut state, self.ticket, slot, |http2, key| {
-            send_request(http2, key.into(), headers, &mut message, encode_buffer)
-        });
+        let opened = open_stream(
+            &mut state,
+            || self.ticket.has_waited(),
+            slot,
+            |http2, key| send_request(http2, key.into(), headers, &mut message, encode_buffer),
+        );
         let key = match opened {
             Ok(key) => key,
             Err(refused) => {

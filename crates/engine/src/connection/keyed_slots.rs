@@ -24,7 +24,10 @@ impl State {
 
     /// Client: returns the number of open calls that are not unary.
     pub(crate) fn streaming_calls(&self) -> usize {
-        self.slots.iter().filter(|(_, slot)| slot.is_streaming_call() && slot.end.is_none()).count()
+        self.slots
+            .iter()
+            .filter(|(_, slot)| slot.is_streaming_call() && !slot.is_own() && slot.end.is_none())
+            .count()
     }
 
     #[inline]
@@ -90,7 +93,7 @@ impl State {
     /// Counts the call as cut off, if it has no outcome yet.
     #[cold]
     pub(crate) fn note_cut_off(&mut self, key: SlotKey) {
-        if self.slot(key).is_some_and(|slot| !slot.is_over()) {
+        if self.slot(key).is_some_and(|slot| !slot.is_over() && !slot.is_own()) {
             self.failed.cut_off();
         }
     }
@@ -98,7 +101,7 @@ impl State {
     /// Counts the call as failed, if it has no outcome yet.
     #[cold]
     pub(crate) fn note_failed(&mut self, key: SlotKey) {
-        if self.slot(key).is_some_and(|slot| !slot.is_over()) {
+        if self.slot(key).is_some_and(|slot| !slot.is_over() && !slot.is_own()) {
             self.failed.call();
         }
     }

@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use futures_core::Stream;
+use http::HeaderMap;
 
 use super::outgoing::{Outgoing, panicked};
 use crate::chain::Chain;
@@ -46,6 +47,11 @@ pub trait Source: Stream<Item = Result<Self::Message, Status>> + Unpin {
             }
         }
         Poll::Pending
+    }
+
+    /// Server: returns trailing metadata that is known only now, when the source has ended or failed; none by default.
+    fn take_trailers(&mut self) -> Option<HeaderMap> {
+        None
     }
 }
 

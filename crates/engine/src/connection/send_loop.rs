@@ -130,6 +130,11 @@ impl<S: Source> SendLoop<S> {
         (Arc::clone(&self.connection), self.key)
     }
 
+    /// Returns the source, once it has ended.
+    pub(crate) fn source(&mut self) -> &mut S {
+        &mut self.source
+    }
+
     pub(crate) fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<SendOutcome> {
         for _ in 0..PACKS_PER_POLL {
             let filled = self.fill(cx);

@@ -121,9 +121,11 @@ impl Connection {
         // The canceling task need not be woken.
         let reader = state.slot(key).and_then(|slot| slot.receiver.take());
         let Some(slot) = state.remove(key) else { return };
-        self.call_ended();
-        if !slot.is_over() {
-            state.failed.cut_off();
+        if !slot.is_own() {
+            self.call_ended();
+            if !slot.is_over() {
+                state.failed.cut_off();
+            }
         }
         state.http2.reset(slot.stream, ErrorCode::Cancel);
         if state.http2.wants_write() {

@@ -68,6 +68,8 @@ pub(crate) enum WakesOn {
     Headers,
     /// The raw headers, gRPC or not, and the raw body.
     Raw,
+    /// The messages of a stream of the channel itself, which does not count as a call.
+    Own,
 }
 
 /// Admission of a call whose connection has no room.
@@ -213,6 +215,11 @@ impl Slot {
     #[inline]
     pub(crate) fn is_raw(&self) -> bool {
         matches!(&self.role, Role::Client(call) if call.wakes_on == WakesOn::Raw)
+    }
+
+    /// Returns whether this is a stream of the channel itself, which does not count as a call.
+    pub(crate) fn is_own(&self) -> bool {
+        matches!(&self.role, Role::Client(call) if call.wakes_on == WakesOn::Own)
     }
 
     /// Returns whether the call has an outcome: on a client its status; on a server it was lost before the response

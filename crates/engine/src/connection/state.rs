@@ -26,6 +26,8 @@ pub(crate) struct State {
     pub(super) slots: Slots,
     /// Number of slots created so far, one per stream. Its lower half distinguishes slots of the same index.
     pub(super) generation: u64,
+    /// Client: number of these slots that were the channel's own streams.
+    pub(super) own_streams: u64,
     pub(crate) failed: Failed,
     pub(crate) keepalives_sent: u64,
     pub(super) driver: DriverState,
@@ -144,6 +146,7 @@ impl State {
             http2,
             slots: Slots::new(),
             generation: 0,
+            own_streams: 0,
             failed: Failed::default(),
             keepalives_sent: 0,
             driver: DriverState::Running,
@@ -271,7 +274,7 @@ impl State {
             self.ended = Some(status.clone());
         }
         for slot in self.slots.iter_mut() {
-            if !slot.is_over() {
+            if !slot.is_over() && !slot.is_own() {
                 self.failed.cut_off();
             }
             slot.end_of_connection(status);

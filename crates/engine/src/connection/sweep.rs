@@ -10,9 +10,9 @@ use crate::snapshot::{Counts, Traffic};
 impl State {
     /// Returns the connection's traffic counters.
     pub(crate) fn traffic(&self) -> Traffic {
-        let streams = self.slots.iter().filter(|(_, slot)| !slot.is_over()).count();
+        let streams = self.slots.iter().filter(|(_, slot)| !slot.is_over() && !slot.is_own()).count();
         let under_way = (streams + self.http1.as_ref().map_or(0, |http1| http1.requests)) as u64;
-        let started = self.generation;
+        let started = self.generation - self.own_streams;
         let counts =
             |failed: u64| Counts { started, succeeded: started.saturating_sub(failed + under_way), failed };
         let is_client = self.stream_admission.is_some();

@@ -9,6 +9,7 @@ use super::control::{BalancedConfig, Control, EndpointFactory, Signals};
 use super::views::{Picked, Views};
 use crate::connection::Connection;
 use crate::lanes::{Connector, FreeStream, LaneSet, Lanes};
+use crate::request_headers::Origin;
 use crate::status::Status;
 
 /// The endpoints of one channel that balances over them.
@@ -33,11 +34,17 @@ impl Drop for EndOfTask {
 }
 
 impl Balanced {
-    pub(super) fn new(lanes: Lanes, connector: Connector, config: BalancedConfig) -> Self {
+    pub(super) fn new(
+        lanes: Lanes,
+        connector: Connector,
+        config: BalancedConfig,
+        origin: Origin<'_>,
+    ) -> Self {
         let signals = Arc::new(Signals::default());
         let views = Arc::new(Views::new(Arc::clone(&connector.connection.queue)));
         let hash_header = config.policy.hash_header().map(str::to_owned);
-        let control = Control::new(config, EndpointFactory { lanes, connector }, Arc::clone(&signals));
+        let factory = EndpointFactory { lanes, connector };
+        let control = Control::new(config, factory, Arc::clone(&signals), origin);
         let parked = Arc::new(Mutex::new(Some(Box::new(control))));
         Self { _end_of_task: EndOfTask(Arc::clone(&signals)), views, signals, hash_header, parked }
     }

@@ -1,12 +1,13 @@
 //! The control of a balanced channel: a task that resolves names, and decides by the channel's policy.
 
-use std::future::pending;
+use std::future::{pending, poll_fn};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
-use thalweg_balance::policy::{EndpointView, Needs, NoneReady, Outcomes, Policy};
+use thalweg_balance::policy::{EndpointView, LoadReport, NoneReady, Outcomes, Policy};
 use thalweg_balance::resolving::{Resolving, ResolvingStep};
 use thalweg_balance::{ConnectivityState, Endpoint};
 use tokio::runtime::Handle;
@@ -14,9 +15,11 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::views::{View, Views};
-use crate::lanes::{ChannelParts, Connector, LaneSet, LaneSetObserver, Lanes};
+use super::watches::{WatchConfig, Watches};
+use crate::lanes::{ChannelParts, Connector, LaneSet, LaneSetObserver, Lanes, LastReport};
 use crate::random::random_unit;
 use crate::registry;
+use crate::request_headers::Origin;
 use crate::resolver::{AddressSource, Resolution, ResolveError, Resolver};
 
 /// Settings of a balanced channel.
@@ -30,6 +33,8 @@ pub(crate) struct BalancedConfig {
     pub(crate) interval_min: Duration,
     /// Time without calls after which the connections are closed.
     pub(crate) idle_timeout: Option<Duration>,
+    /// Service whose health is checked at each endpoint (gRFC A17).
+    pub(crate) health_check: Option<String>,
 }
 
 /// State of a balanced channel's control, between and during its decisions.
@@ -38,6 +43,7 @@ pub(super) struct Control {
     policy: Box<dyn Policy>,
     resolver: Arc<dyn Resolver>,
     factory: EndpointFactory,
+    watches: Arc<WatchConfig>,
     signals: Arc<Signals>,
     resolving: Resolving,
     /// Version of the last resolution.
@@ -78,8 +84,9 @@ struct Entry {
     id: u64,
     endpoint: Endpoint,
     set: Arc<LaneSet>,
-    /// Its state at the last decision.
+    /// The state of its connections at the last decision.
     state: ConnectivityState,
+    watches: Option<Box<Watches>>,
     /// Time of the last attempt to connect that was started here.
     connected_at: Option<std::time::Instant>,
 }
@@ -97,15 +104,46 @@ impl Entry {
         None
     }
 
-    fn view<'a>(&'a self, error: Option<&'a String>, needs: Needs) -> EndpointView<'a> {
-        let mut view = EndpointView::new(self.id, &self.endpoint, self.state);
-        view.error = error.map(String::as_str);
-        if needs.outcomes {
+    /// Notes the state of its connections, and returns what the policy sees.
+    fn observe(&mut self, state: ConnectivityState) -> Observed {
+        self.state = state;
+        let watches = self.watches.as_deref();
+        let seen = watches.map_or(state, |watches| watches.state(state));
+        let error = match seen {
+            ConnectivityState::TransientFailure if state == ConnectivityState::Ready => {
+                watches.and_then(Watches::error).map(|error| format!("{}: {error}", self.endpoint.name()))
+            }
+            ConnectivityState::TransientFailure => self.set.last_connect_error(),
+            _ => None,
+        };
+        Observed { state: seen, error, report: watches.and_then(Watches::report) }
+    }
+
+    fn view<'a>(&'a self, observed: &'a Observed, has_outcomes: bool) -> EndpointView<'a> {
+        let mut view = EndpointView::new(self.id, &self.endpoint, observed.state);
+        view.error = observed.error.as_deref();
+        view.report = observed.report.as_deref();
+        if has_outcomes {
             let calls = self.set.calls();
             view.outcomes = Outcomes { succeeded: calls.succeeded, failed: calls.failed };
         }
         view
     }
+
+    /// Polls its streams. Returns when the policy has to decide again.
+    fn poll_watches(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        match &mut self.watches {
+            Some(watches) => watches.poll(cx, &self.set),
+            None => Poll::Pending,
+        }
+    }
+}
+
+/// An endpoint as the policy sees it.
+struct Observed {
+    state: ConnectivityState,
+    error: Option<String>,
+    report: Option<Arc<LoadReport>>,
 }
 
 /// Wakes the control.
@@ -154,7 +192,13 @@ pub(super) struct EndpointFactory {
 }
 
 impl EndpointFactory {
-    fn create(&self, endpoint: &Endpoint, endpoints: usize, observer: &Arc<Signals>) -> Arc<LaneSet> {
+    fn create(
+        &self,
+        endpoint: &Endpoint,
+        endpoints: usize,
+        observer: &Arc<Signals>,
+        reports: Option<Arc<LastReport>>,
+    ) -> Arc<LaneSet> {
         let (lanes, mut connector) = match endpoint.get::<OwnSettings>() {
             Some(OwnSettings(own)) => (own.lanes(), own.connector(self.connector.channel_parts())),
             None => (&self.lanes, self.connector.to(AddressSource::Endpoint(endpoint.clone()))),
@@ -162,6 +206,7 @@ impl EndpointFactory {
         // The control closes the connections of an idle channel: a policy would connect them again.
         let maintenance = connector.connection.maintenance.without_idle_timeout();
         connector.connection.maintenance = Arc::new(maintenance);
+        connector.connection.reports = reports;
         let observer: Weak<dyn LaneSetObserver> = Arc::<Signals>::downgrade(observer);
         LaneSet::new(&lanes.for_endpoint(endpoints), connector, Some(observer))
     }
@@ -178,14 +223,22 @@ enum Event {
 }
 
 impl Control {
-    pub(super) fn new(config: BalancedConfig, factory: EndpointFactory, signals: Arc<Signals>) -> Self {
-        let BalancedConfig { policy, resolver, refresh, interval_min, idle_timeout } = config;
+    pub(super) fn new(
+        config: BalancedConfig,
+        factory: EndpointFactory,
+        signals: Arc<Signals>,
+        origin: Origin<'_>,
+    ) -> Self {
+        let BalancedConfig { policy, resolver, refresh, interval_min, idle_timeout, health_check } = config;
+        let health_check = health_check.filter(|_| policy.checks_health());
+        let watches = Arc::new(WatchConfig::new(origin, health_check, policy.needs()));
         let refresh = refresh.filter(|_| resolver.looks_up());
         let resolving = Resolving::new().min_interval(interval_min).refresh_period(refresh);
         Self {
             policy,
             resolver,
             factory,
+            watches,
             signals,
             resolving,
             version: 0,
@@ -220,7 +273,9 @@ impl Control {
         loop {
             let wake_at = {
                 let Some(channel) = channel.upgrade() else { return };
-                if self.check_idleness(&channel) { None } else { self.decide(&channel) }
+                let watch_at = self.update_watches();
+                let decide_at = if self.check_idleness(&channel) { None } else { self.decide(&channel) };
+                [watch_at, decide_at].into_iter().flatten().min()
             };
             let is_idle = self.idleness.as_ref().is_some_and(|idleness| idleness.is_idle);
             let resolve_at = match self.resolving.poll(Instant::now().into_std()) {
@@ -236,7 +291,8 @@ impl Control {
             };
             let wake_at = [wake_at, resolve_at].into_iter().flatten().min();
             let (signals, resolver) = (Arc::clone(&self.signals), Arc::clone(&self.resolver));
-            match next_event(&signals, &*resolver, self.version, &mut resolution, wake_at).await {
+            let entries = &mut self.entries;
+            match next_event(&signals, &*resolver, self.version, &mut resolution, entries, wake_at).await {
                 Event::EndpointChanged | Event::TimePassed => {}
                 Event::ResolverChanged => self.resolving.restart(),
                 Event::Resolved(outcome) => {
@@ -281,18 +337,31 @@ impl Control {
             let kept = former.iter().position(|entry| entry.endpoint.is_same(endpoint));
             let entry = match kept {
                 Some(at) => Entry { endpoint: endpoint.clone(), ..former.swap_remove(at) },
-                None => Entry {
-                    id: registry::next_id(),
-                    endpoint: endpoint.clone(),
-                    set: self.factory.create(endpoint, selected.len(), &self.signals),
-                    state: ConnectivityState::Idle,
-                    connected_at: None,
-                },
+                None => self.create_entry(endpoint, selected.len()),
             };
             self.entries.push(entry);
         }
         let target = &self.factory.connector.addresses.target;
         tracing::debug!(channel = %target, endpoints = self.entries.len(), dropped = former.len(), "resolved");
+    }
+
+    fn create_entry(&self, endpoint: &Endpoint, endpoints: usize) -> Entry {
+        let watches = self.watches.at_endpoint();
+        let reports = watches.as_ref().and_then(|watches| watches.reports_of_calls());
+        Entry {
+            id: registry::next_id(),
+            endpoint: endpoint.clone(),
+            set: self.factory.create(endpoint, endpoints, &self.signals, reports),
+            state: ConnectivityState::Idle,
+            watches,
+            connected_at: None,
+        }
+    }
+
+    /// Moves and opens the streams to endpoints. Returns when the next one is due.
+    fn update_watches(&mut self) -> Option<std::time::Instant> {
+        let update = |entry: &mut Entry| entry.watches.as_mut()?.update(&entry.set);
+        self.entries.iter_mut().filter_map(update).min()
     }
 
     /// Closes the connections of a channel without calls. Returns whether it is idle.
@@ -309,7 +378,7 @@ impl Control {
             }
             let endpoints = self.entries.iter().map(|entry| Arc::clone(&entry.set)).collect();
             let (picker, state) = (Arc::new(NoneReady::waiting()), ConnectivityState::Idle);
-            channel.publish(&View { endpoints, picker, state });
+            channel.publish(&View { endpoints, withheld: Vec::new(), picker, state });
         }
         is_idle
     }
@@ -317,7 +386,7 @@ impl Control {
     /// Decides, and publishes the decision. Returns when to decide again at the latest.
     fn decide(&mut self, channel: &Views) -> Option<std::time::Instant> {
         let (now, needs) = (Instant::now().into_std(), self.policy.needs());
-        let mut errors = Vec::with_capacity(self.entries.len());
+        let mut observed = Vec::with_capacity(self.entries.len());
         for entry in &mut self.entries {
             let state = entry.set.connectivity();
             let is_lost = entry.state == ConnectivityState::Ready && state != ConnectivityState::Ready;
@@ -326,20 +395,19 @@ impl Control {
                 // The name may have other endpoints by now.
                 self.resolving.request();
             }
-            entry.state = state;
-            let failed = state == ConnectivityState::TransientFailure;
-            errors.push(if failed { entry.set.last_connect_error() } else { None });
+            observed.push(entry.observe(state));
         }
         let views: Vec<_> = self
             .entries
             .iter()
-            .zip(&errors)
-            .map(|(entry, error)| entry.view(error.as_ref(), needs))
+            .zip(&observed)
+            .map(|(entry, observed)| entry.view(observed, needs.outcomes))
             .collect();
         let mut wake_at = None;
         let view = match &self.error {
             Some(error) if views.is_empty() => View {
                 endpoints: Vec::new(),
+                withheld: Vec::new(),
                 picker: Arc::new(NoneReady::because(Arc::clone(error))),
                 state: ConnectivityState::TransientFailure,
             },
@@ -351,8 +419,17 @@ impl Control {
                     let again_at = self.entries.get_mut(at).and_then(|entry| entry.connect(now));
                     wake_at = [wake_at, again_at].into_iter().flatten().min();
                 }
+                let is_withheld = |(entry, observed): (&Entry, &Observed)| entry.state != observed.state;
+                let mut withheld: Vec<bool> = self.entries.iter().zip(&observed).map(is_withheld).collect();
+                for &at in &decision.ejected {
+                    // A policy of the application may name any position.
+                    if let Some(is_withheld) = withheld.get_mut(at) {
+                        *is_withheld = true;
+                    }
+                }
                 View {
                     endpoints: self.entries.iter().map(|entry| Arc::clone(&entry.set)).collect(),
+                    withheld,
                     picker: decision.picker,
                     state: decision.state,
                 }
@@ -370,6 +447,7 @@ async fn next_event(
     resolver: &dyn Resolver,
     version: u64,
     resolution: &mut Option<ResolutionTask>,
+    entries: &mut [Entry],
     wake_at: Option<std::time::Instant>,
 ) -> Event {
     let is_resolving = resolution.is_some();
@@ -385,10 +463,15 @@ async fn next_event(
             None => pending().await,
         }
     };
+    let watched = poll_fn(|cx| {
+        let polled = entries.iter_mut().map(|entry| entry.poll_watches(cx));
+        polled.fold(Poll::Pending, |all, one| if one.is_ready() { one } else { all })
+    });
     tokio::select! {
         biased;
         outcome = resolved => Event::Resolved(outcome),
         () = signals.changed.notified() => Event::EndpointChanged,
+        () = watched => Event::EndpointChanged,
         () = resolver.changed(version), if !is_resolving => Event::ResolverChanged,
         () = wake => Event::TimePassed,
     }

@@ -10,6 +10,7 @@ use super::control::BalancedConfig;
 use crate::connection::{Connection, StreamWaitQueue};
 use crate::lanes::{Closing, Connector, FreeStream, Lane, LaneSet, Lanes};
 use crate::registry::{self, Registry};
+use crate::request_headers::Origin;
 use crate::snapshot::{ChannelSnapshot, Counts, SocketSnapshot};
 use crate::status::Status;
 
@@ -47,13 +48,19 @@ pub(crate) fn socket(id: u64) -> Option<SocketSnapshot> {
 
 impl Endpoints {
     /// Creates the endpoints of a channel, balanced if there is a `policy`.
-    pub(crate) fn new(lanes: Lanes, connector: Connector, policy: Option<BalancedConfig>) -> Arc<Self> {
+    pub(crate) fn new(
+        lanes: Lanes,
+        connector: Connector,
+        policy: Option<(BalancedConfig, Origin<'_>)>,
+    ) -> Arc<Self> {
         let queue = Arc::clone(&connector.connection.queue);
         let target = connector.addresses.target.canonical();
         let calls = Arc::clone(&connector.channel_calls);
         let kind = match policy {
             None => Kind::One(LaneSet::new(&lanes, connector, None)),
-            Some(policy) => Kind::Balanced(Box::new(Balanced::new(lanes, connector, policy))),
+            Some((policy, origin)) => {
+                Kind::Balanced(Box::new(Balanced::new(lanes, connector, policy, origin)))
+            }
         };
         let endpoints = Arc::new(Self { id: registry::next_id(), kind, queue, target, calls });
         CHANNELS.add(endpoints.id, &endpoints);

@@ -32,6 +32,8 @@ struct ThreadView {
 #[derive(Clone, Debug)]
 pub(super) struct View {
     pub(super) endpoints: Vec<Arc<LaneSet>>,
+    /// Whether an endpoint takes no calls although it is connected: it is unhealthy or ejected. May be shorter.
+    pub(super) withheld: Vec<bool>,
     pub(super) picker: Arc<dyn Picker>,
     pub(super) state: ConnectivityState,
 }
@@ -117,7 +119,9 @@ impl Views {
     /// Returns a connection that may have a free stream, of the least loaded endpoint.
     pub(super) fn with_free_stream(&self) -> FreeStream {
         let view = self.current();
-        let mut sets: Vec<_> = view.endpoints.iter().collect();
+        let is_withheld = |at: usize| view.withheld.get(at).is_some_and(|&is_withheld| is_withheld);
+        let sets = view.endpoints.iter().enumerate().filter(|(at, _)| !is_withheld(*at));
+        let mut sets: Vec<_> = sets.map(|(_, set)| set).collect();
         sets.sort_by_cached_key(|set| set.in_flight());
         let mut best = FreeStream::NoLane;
         for set in sets {
@@ -157,6 +161,7 @@ impl ThreadView {
     fn new() -> Self {
         let view = View {
             endpoints: Vec::new(),
+            withheld: Vec::new(),
             picker: Arc::new(NoneReady::waiting()),
             state: ConnectivityState::Idle,
         };

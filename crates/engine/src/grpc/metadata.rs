@@ -192,7 +192,7 @@ impl Collector {
 }
 
 /// Decodes one binary value, padded or not.
-pub(super) fn decode_binary(name: &[u8], encoded: &[u8]) -> Result<Vec<u8>, MetadataError> {
+pub(crate) fn decode_binary(name: &[u8], encoded: &[u8]) -> Result<Vec<u8>, MetadataError> {
     BASE64.decode(encoded).map_err(|cause| MetadataError::Binary { name: lossy(name), cause })
 }
 

@@ -15,6 +15,7 @@ use super::addresses::{Addresses, Step};
 use super::backoff::Backoff;
 use super::connect_step::{ConnectStep, StepWatcher};
 use super::endpoint::ClientEndpoint;
+use super::last_report::LastReport;
 use super::maintenance::Maintenance;
 use super::observers::ConnectionObserver;
 use crate::connection::{Connection, Driver, StreamAdmission, StreamWaitQueue, poll_with_waker};
@@ -70,6 +71,8 @@ pub(crate) struct ConnectionOptions {
     pub(crate) watcher: StepWatcher,
     /// The names in requests, if the endpoint has its own.
     pub(crate) origin: Option<Arc<EndpointOrigin>>,
+    /// Where load reports in trailers are stored, if the channel's policy reads them.
+    pub(crate) reports: Option<Arc<LastReport>>,
     /// TLS below HTTP/2, for any transport.
     #[cfg(feature = "tls")]
     pub(crate) tls: Option<ClientTls>,
@@ -276,15 +279,25 @@ async fn start_http2<IO>(
 where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let ConnectionOptions { target, origin, http2, busy_poll, executor, queue, maintenance, watcher, .. } =
-        options;
+    let ConnectionOptions {
+        target,
+        origin,
+        http2,
+        busy_poll,
+        executor,
+        queue,
+        maintenance,
+        watcher,
+        reports,
+        ..
+    } = options;
     let http2 = thalweg_http2::Connection::client(http2, Instant::now().into_std());
     let connection = Connection::new(http2, peer, Some(Arc::new(StreamAdmission::new(queue))));
     connection.set_destination(target, origin);
     if let Some(observer) = observer.upgrade() {
         observer.opened(&connection);
     }
-    let endpoint = ClientEndpoint::new(EncodingSet::ALL, observer.clone(), Arc::clone(&maintenance));
+    let endpoint = ClientEndpoint::new(EncodingSet::ALL, observer.clone(), Arc::clone(&maintenance), reports);
     let driver = Driver::new(io, endpoint, Arc::clone(&connection), busy_poll);
     let ended = NotifyOnDrop { observer: observer.clone(), connection: Arc::clone(&connection) };
     tokio::spawn(async move {

@@ -6,6 +6,7 @@ use http::HeaderMap;
 use thalweg_http2::{ErrorCode, Event, ResetCause, ResetReason, StreamId};
 use tokio::time::Instant;
 
+use super::last_report::LastReport;
 use super::maintenance::{self, Maintenance};
 use super::observers::ConnectionObserver;
 use crate::connection::{Connection, End, Endpoint, SlotKey, State, WakesOn};
@@ -26,6 +27,8 @@ pub(crate) struct ClientEndpoint {
     ok_trailers: HeaderCache<(), HEADERS_CACHED_MAX>,
     observer: Weak<dyn ConnectionObserver>,
     maintenance: Arc<Maintenance>,
+    /// Where load reports in trailers are stored.
+    reports: Option<Arc<LastReport>>,
     /// The server's GOAWAY, until the observer is notified.
     going_away: Option<GoingAway>,
     /// Number of the thread on which responses last arrived.
@@ -46,6 +49,7 @@ impl ClientEndpoint {
         accepts: EncodingSet,
         observer: Weak<dyn ConnectionObserver>,
         maintenance: Arc<Maintenance>,
+        reports: Option<Arc<LastReport>>,
     ) -> Self {
         Self {
             accepts,
@@ -54,6 +58,7 @@ impl ClientEndpoint {
             ok_trailers: HeaderCache::default(),
             observer,
             maintenance,
+            reports,
             going_away: None,
             thread: 0,
         }
@@ -80,6 +85,9 @@ impl ClientEndpoint {
             },
         };
         self.raw_headers.insert(headers.id(), Arc::clone(&received));
+        if end_stream && let Some(reports) = &self.reports {
+            reports.note_trailers(headers.iter());
+        }
         let ends_well =
             !end_stream || Trailers::None.code(received.http_status, &received.metadata) == Code::Ok;
         let Some((slot, _, deferred)) = state.parts(key) else { return };
@@ -98,6 +106,9 @@ impl ClientEndpoint {
         let trailers = state.http2.trailers();
         if self.ok_trailers.get(trailers.id()).is_some() {
             return complete(state, key, Ok(None));
+        }
+        if let Some(reports) = &self.reports {
+            reports.note_trailers(trailers.iter());
         }
         let id = trailers.id();
         let outcome = response::receive_raw_headers(None, trailers.iter()).map(|received| received.metadata);
@@ -125,6 +136,9 @@ impl ClientEndpoint {
         if self.ok_trailers.get(trailers.id()).is_some() {
             return Ok(None);
         }
+        if let Some(reports) = &self.reports {
+            reports.note_trailers(trailers.iter());
+        }
         let id = trailers.id();
         let received = response::receive_trailers(trailers.iter());
         if received.is_err() {
@@ -143,6 +157,9 @@ impl ClientEndpoint {
         }
         if end_stream {
             let headers = state.http2.fields();
+            if let Some(reports) = &self.reports {
+                reports.note_trailers(headers.iter());
+            }
             let outcome = response::receive_trailers_only(headers.status(), headers.iter());
             if outcome.is_err() {
                 state.note_failed(key);

@@ -15,6 +15,7 @@ use super::lane::Lane;
 use super::number::Lanes;
 use super::observers::{LaneObserver, LaneSetObserver};
 use super::policy_task::{Closing, LaneControl, PolicyTask};
+use super::target::Target;
 use crate::connection::{Connection, StreamWaitQueue};
 use crate::executor::current_cpu;
 use crate::per_thread::{PerThread, thread_number};
@@ -263,6 +264,21 @@ impl LaneSet {
         }
     }
 
+    /// Returns the connections that accept calls.
+    pub(crate) fn ready_connections(&self) -> Vec<Arc<Connection>> {
+        self.ready().lanes.iter().map(|ready| Arc::clone(&ready.connection)).collect()
+    }
+
+    /// Returns the target of the channel.
+    pub(crate) fn target(&self) -> &Target {
+        &self.connector.addresses.target
+    }
+
+    /// Returns the delay after a number of failures in a row.
+    pub(crate) fn backoff(&self, failures: u32) -> Duration {
+        self.connector.backoff.pause(failures, (self.connector.jitter)())
+    }
+
     /// Returns the shortest backoff after a failed attempt to connect.
     pub(crate) fn backoff_min(&self) -> Duration {
         self.connector.backoff.base_delay
@@ -374,7 +390,7 @@ impl LaneControl for LaneSet {
     }
 
     fn connections(&self) -> Vec<Arc<Connection>> {
-        self.ready().lanes.iter().map(|ready| Arc::clone(&ready.connection)).collect()
+        self.ready_connections()
     }
 
     fn list(&self) -> (Vec<Arc<Lane>>, Vec<Closing>) {

@@ -1,6 +1,7 @@
 //! A streaming call as seen by its handler: requests in, responses out. It arrives on a connection or from the same
 //! process.
 
+mod late_trailers;
 mod local;
 mod local_responder;
 mod local_response;
@@ -15,6 +16,7 @@ pub(super) use local_responder::{LocalResponder, outgoing};
 pub use local_response::LocalResponse;
 pub(super) use local_response::{LocalFuture, LocalOutcome, failure, received_outcome};
 
+use self::late_trailers::with_late_trailers;
 use super::respond::{self, MessageResponse, ResponseTarget};
 use super::traced_message::TracedMessage;
 use crate::connection::{Connection, Incoming, SendLoop, SendOutcome, Slot, Source};
@@ -128,18 +130,15 @@ impl StreamingCall {
         let outcome_measure = measure.clone();
         let mut sender =
             SendLoop::new(Arc::clone(&connection), target.key, messages, target.outgoing, false, measure);
-        let outcome = poll_fn(|cx| sender.poll_send(cx)).await;
-        match &outcome {
-            SendOutcome::Done => outcome_measure.note_outcome(Ok(())),
-            SendOutcome::Failed(status) => outcome_measure.note_outcome(Err(status)),
-            SendOutcome::StreamClosed => {}
-        }
+        let outcome = match poll_fn(|cx| sender.poll_send(cx)).await {
+            SendOutcome::Done => Ok(()),
+            SendOutcome::Failed(status) => Err(status),
+            SendOutcome::StreamClosed => return connection.lock().notify_driver(),
+        };
+        outcome_measure.note_outcome(outcome.as_ref().copied());
+        let ended = with_late_trailers(outcome, trailers, sender.source().take_trailers());
         let mut state = connection.lock();
-        match outcome {
-            SendOutcome::Done => respond::send_trailers(&mut state, &target, Ok(trailers.as_ref())),
-            SendOutcome::Failed(status) => respond::send_trailers(&mut state, &target, Err(&status)),
-            SendOutcome::StreamClosed => {}
-        }
+        respond::send_trailers(&mut state, &target, ended.as_ref().map(Option::as_ref));
         state.notify_driver();
     }
 }

@@ -23,13 +23,13 @@ use crate::support::{
 
 /// Servers by address.
 #[derive(Clone, Default)]
-struct Network {
+pub(crate) struct Network {
     servers: Arc<Mutex<HashMap<SocketAddr, Server>>>,
     attempts: Arc<AtomicUsize>,
 }
 
 /// The server at an address. Without one, connections are refused.
-enum Server {
+pub(crate) enum Server {
     Up(Served),
     /// Drops packets.
     Silent,
@@ -39,28 +39,28 @@ enum Server {
     Closing,
 }
 
-fn address(number: u16) -> SocketAddr {
+pub(crate) fn address(number: u16) -> SocketAddr {
     SocketAddr::from(([10, 0, 0, 1], number))
 }
 
-fn endpoints(numbers: &[u16]) -> Vec<Endpoint> {
+pub(crate) fn endpoints(numbers: &[u16]) -> Vec<Endpoint> {
     numbers.iter().map(|&number| address(number).into()).collect()
 }
 
 impl Network {
     /// Starts a server, and returns its service.
-    fn start(&self, number: u16) -> Echo {
+    pub(crate) fn start(&self, number: u16) -> Echo {
         let service = Echo::default();
         self.set(number, Server::Up(Served::echo(&service)));
         service
     }
 
-    fn set(&self, number: u16, server: Server) {
+    pub(crate) fn set(&self, number: u16, server: Server) {
         self.servers.lock().unwrap().insert(address(number), server);
     }
 
     /// Stops a server gracefully.
-    fn stop(&self, number: u16) -> JoinHandle<Duration> {
+    pub(crate) fn stop(&self, number: u16) -> JoinHandle<Duration> {
         match self.servers.lock().unwrap().remove(&address(number)) {
             Some(Server::Up(served)) => served.stop(),
             _ => panic!("there is no server {number}"),
@@ -91,7 +91,7 @@ impl Network {
         }
     }
 
-    fn channel(&self, resolver: impl Resolver, set: impl FnOnce(&mut ChannelConfig)) -> Channel {
+    pub(crate) fn channel(&self, resolver: impl Resolver, set: impl FnOnce(&mut ChannelConfig)) -> Channel {
         let network = self.clone();
         let mut config = channel_config(|config| {
             config.load_balancing = PolicyConfig::RoundRobin;
@@ -107,14 +107,14 @@ impl Network {
     }
 }
 
-async fn calls(channel: &Channel, count: usize) {
+pub(crate) async fn calls(channel: &Channel, count: usize) {
     for _ in 0..count {
         soon(echo(channel, raw("x"))).await.expect("a response");
     }
 }
 
 /// Waits until everything is idle.
-async fn settle() {
+pub(crate) async fn settle() {
     sleep(Duration::from_millis(1)).await;
 }
 

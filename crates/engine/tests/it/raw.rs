@@ -28,13 +28,13 @@ use crate::support::peer::{OK, OK_HEADERS};
 
 /// A body of pieces that arrive one after the other, some of them late.
 #[derive(Default)]
-struct Pieces {
+pub(crate) struct Pieces {
     ready: VecDeque<Result<Frame<Bytes>, Status>>,
     later: Option<mpsc::UnboundedReceiver<Bytes>>,
 }
 
 impl Pieces {
-    fn of<const N: usize>(pieces: [&[u8]; N]) -> Self {
+    pub(crate) fn of<const N: usize>(pieces: [&[u8]; N]) -> Self {
         let ready = pieces.iter().map(|piece| Ok(Frame::data(Bytes::copy_from_slice(piece)))).collect();
         Self { ready, later: None }
     }
@@ -239,7 +239,7 @@ async fn serve_at(service: Service) -> String {
     target
 }
 
-fn request(path: &str, content_type: &'static str, body: Pieces) -> Request<Pieces> {
+pub(crate) fn request(path: &str, content_type: &'static str, body: Pieces) -> Request<Pieces> {
     let mut request = Request::new(body);
     *request.method_mut() = Method::POST;
     *request.uri_mut() = path.parse().expect("a path");
@@ -248,14 +248,14 @@ fn request(path: &str, content_type: &'static str, body: Pieces) -> Request<Piec
     request
 }
 
-async fn send(channel: &Channel, request: Request<Pieces>) -> Result<Response<RawBody>, Status> {
+pub(crate) async fn send(channel: &Channel, request: Request<Pieces>) -> Result<Response<RawBody>, Status> {
     let options = CallOptions::default();
     let response = channel.raw(request, &options);
     tokio::time::timeout(Duration::from_secs(20), response).await.expect("a response")
 }
 
 /// Reads the pieces of a body, and its trailers.
-async fn read(body: RawBody) -> Result<(Vec<Bytes>, Option<HeaderMap>), Status> {
+pub(crate) async fn read(body: RawBody) -> Result<(Vec<Bytes>, Option<HeaderMap>), Status> {
     let (mut body, mut pieces) = (body, Vec::new());
     loop {
         let frame = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx));

@@ -1,5 +1,6 @@
 //! A service on the engine's own interface, with in-memory pipes to the engine's client and scripted peers.
 
+pub(crate) mod feed;
 pub(crate) mod peer;
 
 use std::collections::BTreeMap;
@@ -73,6 +74,8 @@ pub(crate) struct Echo {
     /// Number of handlers dropped before their end.
     pub(crate) cancelled: Arc<AtomicUsize>,
     pub(crate) options: ServiceOptions,
+    /// Trailing metadata of all unary calls.
+    pub(crate) trailers: HeaderMap,
 }
 
 /// A running handler. Dropped before its end it counts as cancelled.
@@ -179,7 +182,9 @@ impl UnaryHandler for EchoUnary {
         let running = self.0.start();
         assert!(message != "panic in start", "asked to");
         let (metadata, keeps) = (only("x-echo", &head.metadata), head.metadata.contains_key("x-keep"));
-        let (trailers, timeout) = (only("x-trailer", &head.metadata), head.timeout);
+        let (mut trailers, timeout) = (only("x-trailer", &head.metadata), head.timeout);
+        trailers.extend(self.0.trailers.clone());
+        let failure = failure().prepend_metadata(&self.0.trailers);
         Ok(Box::pin(async move {
             match &message[..] {
                 b"sleep" => sleep(Duration::from_secs(100_000)).await,
@@ -191,7 +196,7 @@ impl UnaryHandler for EchoUnary {
                 }
                 b"fail" => {
                     running.end();
-                    return Err(failure());
+                    return Err(failure);
                 }
                 _ => {}
             }

@@ -135,6 +135,13 @@ impl ChannelBuilder {
         self
     }
 
+    /// Sets whether a service config's `healthCheckConfig` applies,
+    /// [`ChannelConfig::health_checks`](engine::ChannelConfig::health_checks); true by default.
+    pub fn health_checks(mut self, are_enabled: bool) -> Self {
+        self.config.health_checks = are_enabled;
+        self
+    }
+
     /// Adds balancing policies of the application, [`ChannelConfig::policies`](engine::ChannelConfig::policies), by the
     /// names that service configs use; none by default.
     pub fn policies(mut self, policies: PolicyRegistry) -> Self {

@@ -11,12 +11,13 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_core::Stream;
+use http::HeaderMap;
 use thalweg_engine::server::{MessageResponse, StreamingCall, StreamingHandler, UnaryHandler};
 use thalweg_engine::{self as engine, ConnectionInfo, Encode, Envelope, Pack, RequestHead, Source};
 use tonic::metadata::MetadataMap;
 use tonic::{Extensions, Request, Response, Status};
 
-use super::trailers::Trailers;
+use super::trailers::{LateTrailers, Trailers};
 use crate::codec::{self, AnyResponseMessage, BorrowedMessage, OwnedMessage, ResponseMessage, compresses};
 use crate::deadline;
 use crate::interceptor::Chain;
@@ -133,15 +134,19 @@ where
                 call.disable_compression();
             }
             let trailers = extensions.remove().map(|Trailers(trailers)| trailers.into_headers());
-            call.respond_stream(metadata.as_ref(), Responses(OutboundMessages::new(messages)), trailers)
-                .await;
+            let responses =
+                Responses { messages: OutboundMessages::new(messages), late: extensions.remove() };
+            call.respond_stream(metadata.as_ref(), responses, trailers).await;
         }
         Err(status) => call.fail(&to_engine(&status)),
     }
 }
 
 /// A handler's responses as an engine source.
-struct Responses<St, Res>(OutboundMessages<St, outbound::Responses<Res>>);
+struct Responses<St, Res> {
+    messages: OutboundMessages<St, outbound::Responses<Res>>,
+    late: Option<LateTrailers>,
+}
 
 impl<St, Res> Stream for Responses<St, Res>
 where
@@ -152,7 +157,7 @@ where
 
     #[inline]
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        Pin::new(&mut self.0)
+        Pin::new(&mut self.messages)
             .poll_next(cx)
             .map(|item| item.map(|result| result.map(OwnedMessage).map_err(|status| to_engine(&status))))
     }
@@ -166,7 +171,7 @@ where
     type Message = OwnedMessage<Res>;
 
     fn poll_fill(&mut self, cx: &mut Context<'_>, pack: &mut Pack) -> Poll<Result<(), engine::Status>> {
-        let stream = match &mut self.0 {
+        let stream = match &mut self.messages {
             OutboundMessages::Stream(stream) => stream,
             OutboundMessages::Lending(lending) => return lending.poll_fill(cx, pack),
         };
@@ -179,6 +184,10 @@ where
             };
         }
         Poll::Pending
+    }
+
+    fn take_trailers(&mut self) -> Option<HeaderMap> {
+        self.late.take().map(|late| late.get().into_headers())
     }
 }
 

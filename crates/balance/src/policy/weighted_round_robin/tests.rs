@@ -37,14 +37,7 @@ impl World {
 }
 
 fn report(received_at: Instant) -> LoadReport {
-    LoadReport {
-        received_at,
-        cpu_utilization: 1.0,
-        memory_utilization: 0.0,
-        application_utilization: 0.0,
-        qps: 100.0,
-        eps: 0.0,
-    }
+    LoadReport { cpu_utilization: 1.0, qps: 100.0, ..LoadReport::new(received_at) }
 }
 
 fn no_blackout() -> WeightedRoundRobinConfig {

@@ -8,9 +8,10 @@ use std::task::{Context, Poll, ready};
 use futures_core::Stream;
 use http::HeaderMap;
 
+use super::late_trailers::with_late_trailers;
 use super::local::LocalExchange;
 use super::local_response::{self as response, LocalResponse};
-use crate::connection::{Incoming, Outgoing};
+use crate::connection::{Incoming, Outgoing, Source};
 use crate::encode::Encode;
 use crate::grpc::compression::Encoding;
 use crate::measure::CallMeasure;
@@ -50,18 +51,16 @@ impl LocalResponder {
     }
 
     /// Sends all messages and the trailers, and reports them to `measure`.
-    pub(in crate::server) async fn send<S, M>(
+    pub(in crate::server) async fn send<S: Source>(
         &self,
         mut messages: S,
         trailers: Option<HeaderMap>,
         measure: &CallMeasure,
-    ) where
-        S: Stream<Item = Result<M, Status>> + Unpin,
-        M: Encode,
-    {
+    ) {
         let Some(sent) = poll_fn(|cx| self.poll_send(&mut messages, measure, cx)).await else { return };
         measure.note_outcome(sent.as_ref().copied());
-        self.exchange.end(response::received_outcome(sent.as_ref().map(|()| trailers.as_ref())));
+        let ended = with_late_trailers(sent, trailers, messages.take_trailers());
+        self.exchange.end(response::received_outcome(ended.as_ref().map(Option::as_ref)));
     }
 
     /// Completes when all messages are handed over, with `None` if the call has ended.

@@ -2,11 +2,11 @@
 
 use thalweg_http2::{self as http2, OpenError, StreamId};
 
-use crate::connection::{OPENED_UNSENT_MAX, Slot, SlotKey, State};
-use crate::endpoints::WaitTicket;
+use super::slot::{Slot, SlotKey};
+use super::state::{OPENED_UNSENT_MAX, State};
 
 /// Reason why a connection opened no stream for a call.
-pub(super) enum NotOpened {
+pub(crate) enum NotOpened {
     /// It accepts no new streams.
     Closed,
     /// All its streams are in use.
@@ -15,11 +15,12 @@ pub(super) enum NotOpened {
     HeadersTooLarge { size: usize, size_max: usize },
 }
 
-/// Opens a stream with `open` if it is this call's turn, and stores `slot` for it. Calls that already waited go first.
+/// Opens a stream with `open` if it is this call's turn, and stores `slot` for it. Calls that already waited go first;
+/// `precedes` returns whether this call does.
 #[inline]
-pub(super) fn open_stream(
+pub(crate) fn open_stream(
     state: &mut State,
-    ticket: &WaitTicket<'_>,
+    precedes: impl FnOnce() -> bool,
     slot: impl FnOnce(StreamId) -> Slot,
     open: impl FnOnce(&mut http2::Connection, SlotKey) -> Result<StreamId, OpenError>,
 ) -> Result<SlotKey, NotOpened> {
@@ -27,7 +28,7 @@ pub(super) fn open_stream(
         return Err(NotOpened::Closed);
     }
     let others_wait = !state.is_queue_empty();
-    if others_wait && !ticket.has_waited() {
+    if others_wait && !precedes() {
         return Err(NotOpened::AtCapacity);
     }
     if state.opened_unsent >= OPENED_UNSENT_MAX {

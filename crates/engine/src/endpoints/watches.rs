@@ -1,0 +1,307 @@
+//! The streams on which a balanced channel watches an endpoint: its health (gRFC A17) and its load (gRFC A51).
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use thalweg_balance::ConnectivityState;
+use thalweg_balance::health::{self, Health};
+use thalweg_balance::policy::{LoadReport, Needs, ReportSource};
+use thalweg_balance::watching::{Watching, WatchingStep};
+use thalweg_http2::FixedFields;
+use tokio::time::Instant;
+
+use crate::connection::{Connection, OwnStream};
+use crate::grpc::compression::EncodingSet;
+use crate::grpc::request;
+use crate::lanes::{LaneSet, LastReport};
+use crate::request_headers::Origin;
+use crate::status::{Code, Status};
+
+/// The streams that a channel opens at each of its endpoints.
+#[derive(Debug, Default)]
+pub(super) struct WatchConfig {
+    health: Option<HealthCheck>,
+    /// Load reports out of band.
+    reports: Option<WatchedMethod>,
+    /// Load reports, out of band or not.
+    has_reports: bool,
+}
+
+#[derive(Debug)]
+struct HealthCheck {
+    service: String,
+    method: WatchedMethod,
+}
+
+/// A method that is called at each endpoint, with its request.
+#[derive(Debug)]
+struct WatchedMethod {
+    path: &'static str,
+    headers: Arc<FixedFields>,
+    request: Vec<u8>,
+}
+
+impl WatchConfig {
+    /// `health_check` is the service whose health is watched.
+    pub(super) fn new(origin: Origin<'_>, health_check: Option<String>, needs: Needs) -> Self {
+        let Origin { scheme, authority, user_agent } = origin;
+        let (content_subtype, accepts, timeout) = ("", EncodingSet::IDENTITY, None);
+        let method = |path, request| {
+            let fields =
+                request::Method { scheme, authority, path, content_subtype, user_agent, accepts, timeout };
+            WatchedMethod { path, headers: FixedFields::new(fields.fixed_fields()), request }
+        };
+        let health = health_check
+            .map(|service| HealthCheck { method: method(health::WATCH, Health::request(&service)), service });
+        let reports = match needs.reports {
+            Some(ReportSource::OutOfBand(interval)) => {
+                Some(method(LoadReport::STREAM, LoadReport::request(interval)))
+            }
+            Some(ReportSource::PerCall) | None => None,
+        };
+        Self { health, reports, has_reports: needs.reports.is_some() }
+    }
+
+    /// Returns what is watched at a new endpoint, if anything is.
+    pub(super) fn at_endpoint(self: &Arc<Self>) -> Option<Box<Watches>> {
+        let is_needed = self.health.is_some() || self.has_reports;
+        is_needed.then(|| Box::new(Watches::new(Arc::clone(self))))
+    }
+}
+
+/// The streams to one endpoint. All are on one of its connections.
+#[derive(Debug)]
+pub(super) struct Watches {
+    config: Arc<WatchConfig>,
+    /// The connection with the streams.
+    connection: Option<Arc<Connection>>,
+    /// Numbers of the connections that were ready at the last look.
+    ready: Vec<u64>,
+    health: Health,
+    health_stream: Watch,
+    report_stream: Watch,
+    report: Option<Arc<LastReport>>,
+    /// Whether it was logged that the server does not know a method.
+    is_logged: bool,
+}
+
+impl Watches {
+    fn new(config: Arc<WatchConfig>) -> Self {
+        Self {
+            connection: None,
+            ready: Vec::new(),
+            health: Health::Unknown,
+            health_stream: Watch::default(),
+            report_stream: Watch::default(),
+            report: config.has_reports.then(Arc::default),
+            config,
+            is_logged: false,
+        }
+    }
+
+    /// Returns where the endpoint's connections store load reports from trailers.
+    pub(super) fn reports_of_calls(&self) -> Option<Arc<LastReport>> {
+        if self.config.reports.is_some() { None } else { self.report.clone() }
+    }
+
+    /// Returns the last load report.
+    pub(super) fn report(&self) -> Option<Arc<LoadReport>> {
+        self.report.as_ref()?.get()
+    }
+
+    /// Returns the state that the policy sees of an endpoint whose connections have this state.
+    pub(super) fn state(&self, connected: ConnectivityState) -> ConnectivityState {
+        match (&self.config.health, connected) {
+            (Some(_), ConnectivityState::Ready) => self.health.state(),
+            _ => connected,
+        }
+    }
+
+    /// Returns why the endpoint is not healthy.
+    pub(super) fn error(&self) -> Option<&str> {
+        match &self.health {
+            Health::Unhealthy(reason) => Some(reason),
+            Health::Unknown | Health::Healthy => None,
+        }
+    }
+
+    /// Moves the streams to a ready connection if theirs accepts no more calls, and opens those that are due. Returns
+    /// when the next one is due.
+    pub(super) fn update(&mut self, set: &LaneSet) -> Option<std::time::Instant> {
+        if self.config.health.is_none() && self.config.reports.is_none() {
+            return None;
+        }
+        self.follow(&set.ready_connections());
+        let connection = self.connection.clone()?;
+        let config = Arc::clone(&self.config);
+        let mut due = [None, None];
+        if let Some(HealthCheck { method, .. }) = &config.health {
+            due[0] = self.health_stream.open_if_due(method, &connection);
+            if let Some(status) = self.health_stream.failed.take() {
+                self.health_ended(set, &status);
+                due[0] = self.health_stream.open_if_due(method, &connection);
+            }
+        }
+        if let Some(method) = &config.reports {
+            due[1] = self.report_stream.open_if_due(method, &connection);
+            if let Some(status) = self.report_stream.failed.take() {
+                self.reports_ended(set, &status);
+                due[1] = self.report_stream.open_if_due(method, &connection);
+            }
+        }
+        due.into_iter().flatten().min()
+    }
+
+    fn follow(&mut self, ready: &[Arc<Connection>]) {
+        let current = self.connection.as_ref();
+        if current.is_none_or(|current| !ready.iter().any(|ready| Arc::ptr_eq(ready, current))) {
+            let was_ready = |connection: &&Arc<Connection>| self.ready.contains(&connection.id);
+            let next = ready.iter().find(was_ready).or(ready.first()).cloned();
+            // A connection that was ready beside the last one goes to the same server, whose health is known.
+            if next.as_ref().is_none_or(|next| !was_ready(&next)) {
+                self.health = Health::Unknown;
+            }
+            self.health_stream.reconnect(next.is_some());
+            self.report_stream.reconnect(next.is_some());
+            self.connection = next;
+        }
+        self.ready = ready.iter().map(|connection| connection.id).collect();
+    }
+
+    /// Polls the streams. Returns when the endpoint's health has changed, or a stream has ended.
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>, set: &LaneSet) -> Poll<()> {
+        let mut changed = Poll::Pending;
+        while let Poll::Ready(event) = self.health_stream.poll(cx) {
+            let service = self.config.health.as_ref().map_or("", |check| &check.service);
+            match event.and_then(|response| Health::of_response(&response, service).map_err(malformed)) {
+                Ok(health) => {
+                    self.health_stream.watching.on_message();
+                    if health != self.health {
+                        self.note_health(set, health);
+                        changed = Poll::Ready(());
+                    }
+                }
+                Err(status) => {
+                    self.health_ended(set, &status);
+                    changed = Poll::Ready(());
+                }
+            }
+        }
+        while let Poll::Ready(event) = self.report_stream.poll(cx) {
+            match event {
+                Ok(report) => {
+                    self.report_stream.watching.on_message();
+                    if let Some(last) = &self.report {
+                        last.note(&report);
+                    }
+                }
+                Err(status) => {
+                    self.reports_ended(set, &status);
+                    changed = Poll::Ready(());
+                }
+            }
+        }
+        changed
+    }
+
+    fn note_health(&mut self, set: &LaneSet, health: Health) {
+        tracing::debug!(channel = %set.target(), peer = self.peer(), ?health, "health changed");
+        self.health = health;
+    }
+
+    fn health_ended(&mut self, set: &LaneSet, status: &Status) {
+        self.health_stream.end(set, status.code());
+        let is_connected = self.connection.as_deref().is_some_and(accepts_calls);
+        let service = self.config.health.as_ref().map_or("", |check| &check.service);
+        // The end of a connection says nothing of the server's health.
+        let health = if is_connected {
+            Health::of_end(status.code(), status.message(), service)
+        } else {
+            Health::Unknown
+        };
+        self.log_unimplemented(set, status, "health check");
+        self.note_health(set, health);
+    }
+
+    fn reports_ended(&mut self, set: &LaneSet, status: &Status) {
+        self.report_stream.end(set, status.code());
+        self.log_unimplemented(set, status, "load reports");
+        let (channel, peer, why) = (set.target(), self.peer(), status.message());
+        tracing::debug!(%channel, peer, why, "stream of load reports ended");
+    }
+
+    /// Logs once per endpoint that its server does not know a method (gRFCs A17 and A51).
+    fn log_unimplemented(&mut self, set: &LaneSet, status: &Status, what: &str) {
+        if status.code() == Code::Unimplemented && !std::mem::replace(&mut self.is_logged, true) {
+            let (channel, peer, why) = (set.target(), self.peer(), status.message());
+            tracing::warn!(%channel, peer, why, "{what} disabled: the server does not implement it");
+        }
+    }
+
+    fn peer(&self) -> &str {
+        self.connection.as_ref().map_or("", |connection| &connection.peer)
+    }
+}
+
+/// One stream that is opened again when it ends.
+#[derive(Debug, Default)]
+struct Watch {
+    watching: Watching,
+    stream: Option<OwnStream>,
+    /// Why the last stream could not be opened.
+    failed: Option<Status>,
+}
+
+impl Watch {
+    fn reconnect(&mut self, is_connected: bool) {
+        self.stream = None;
+        if is_connected {
+            self.watching.on_connected();
+        } else {
+            self.watching.on_disconnected();
+        }
+    }
+
+    /// Returns when a stream is due, if not now.
+    fn open_if_due(
+        &mut self,
+        method: &WatchedMethod,
+        connection: &Arc<Connection>,
+    ) -> Option<std::time::Instant> {
+        match self.watching.poll(Instant::now().into_std()) {
+            WatchingStep::Idle => None,
+            WatchingStep::WaitUntil(at) => Some(at),
+            WatchingStep::Open => {
+                let WatchedMethod { path, headers, request } = method;
+                match OwnStream::open(connection, path, headers, request) {
+                    Ok(stream) => self.stream = Some(stream),
+                    Err(status) => self.failed = Some(status),
+                }
+                None
+            }
+        }
+    }
+
+    /// Polls for the next message, or the end.
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Bytes, Status>> {
+        let Some(stream) = &mut self.stream else { return Poll::Pending };
+        stream.poll_response(cx).map(|response| {
+            response.unwrap_or_else(|| Err(Status::new(Code::Ok, "the server ended the stream")))
+        })
+    }
+
+    fn end(&mut self, set: &LaneSet, code: Code) {
+        self.stream = None;
+        self.watching.on_end(code, |failures| set.backoff(failures), Instant::now().into_std());
+    }
+}
+
+fn malformed(error: thalweg_balance::MalformedMessage) -> Status {
+    Status::internal(error.to_string())
+}
+
+fn accepts_calls(connection: &Connection) -> bool {
+    let state = connection.lock();
+    state.ended().is_none() && !state.http2.peer_going_away()
+}
