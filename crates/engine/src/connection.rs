@@ -45,7 +45,7 @@ pub(crate) use keepalive::{KeepaliveCheck, KeepaliveState, end_silent};
 pub(crate) use outgoing::{Outgoing, Single, put_encode_buffer, take_encode_buffer};
 pub use pack::{Pack, Source};
 pub use raw_body::RawBody;
-pub(crate) use raw_body::RawReader;
+pub(crate) use raw_body::{RawLimits, RawReader};
 pub use request_accounting::RequestAccounting;
 pub(crate) use send_loop::{SendLoop, SendOutcome, fit};
 pub(crate) use shared::{CallPosition, Connection};

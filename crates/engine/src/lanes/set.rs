@@ -15,6 +15,7 @@ use super::lane::Lane;
 use super::number::Lanes;
 use super::observers::{LaneObserver, LaneSetObserver};
 use super::policy_task::{Closing, LaneControl, PolicyTask};
+use crate::bounded_time::bounded;
 use crate::connection::{Connection, StreamWaitQueue};
 use crate::executor::current_cpu;
 use crate::per_thread::{PerThread, thread_number};
@@ -265,7 +266,7 @@ impl LaneSet {
 
     /// Returns the shortest backoff after a failed attempt to connect.
     pub(crate) fn backoff_min(&self) -> Duration {
-        self.connector.backoff.base_delay
+        bounded(self.connector.backoff.base_delay)
     }
 
     /// Returns the calls in flight on all lanes that accept calls.
