@@ -81,7 +81,8 @@ impl<'a> Methods<'a> {
         self.router.server.clone()
     }
 
-    /// Registers a handler; the requests are decoded as `Req`. Calls of a method without a valid name fail with INTERNAL.
+    /// Registers a handler; the requests are decoded as `Req`. Calls of a method without a valid name fail with
+    /// INTERNAL.
     fn insert<Req: Message>(&mut self, name: &str, handler: Handler, options: &ServiceOptions) {
         let path = self.path(name);
         let handler = match Method::from_path(&path) {
