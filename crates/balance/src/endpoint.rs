@@ -32,12 +32,12 @@ pub struct Endpoint {
     pub hash_key: Option<String>,
     /// Location of the endpoint, for policies of the application.
     pub locality: Locality,
-    attribute: Attribute,
+    attributes: Attributes,
 }
 
-/// A value of the application; equal if it is the same object.
+/// Values of the application; equal if they are the same objects.
 #[derive(Clone, Default)]
-struct Attribute(Option<Arc<dyn Any + Send + Sync>>);
+struct Attributes(Vec<Arc<dyn Any + Send + Sync>>);
 
 /// Location of an endpoint; empty strings by default.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -86,7 +86,7 @@ impl Endpoint {
             weight: 1,
             hash_key: None,
             locality: Locality::default(),
-            attribute: Attribute::default(),
+            attributes: Attributes::default(),
         }
     }
 
@@ -108,21 +108,22 @@ impl Endpoint {
         self
     }
 
-    /// Attaches a value, for resolvers and policies of the application; one per endpoint.
+    /// Attaches a value, for resolvers and policies of the application; one per type.
     pub fn attribute<T: Any + Send + Sync>(mut self, value: T) -> Self {
-        self.attribute = Attribute(Some(Arc::new(value)));
+        self.attributes.0.retain(|other| !other.is::<T>());
+        self.attributes.0.push(Arc::new(value));
         self
     }
 
-    /// Returns the attached value, if it has this type.
+    /// Returns the attached value of this type.
     pub fn get<T: Any>(&self) -> Option<&T> {
-        self.attribute.0.as_ref()?.downcast_ref()
+        self.attributes.0.iter().find_map(|value| value.downcast_ref())
     }
 
-    /// Returns whether the two are one server: they have the same addresses and the same attached value. Connections
+    /// Returns whether the two are one server: they have the same addresses and the same attached values. Connections
     /// are kept then, even if a weight has changed.
     pub fn is_same(&self, other: &Self) -> bool {
-        self.addresses == other.addresses && self.attribute == other.attribute
+        self.addresses == other.addresses && self.attributes == other.attributes
     }
 
     /// Returns the first address, which names the endpoint in messages.
@@ -131,29 +132,29 @@ impl Endpoint {
     }
 }
 
-impl Attribute {
-    fn address(&self) -> Option<*const ()> {
-        self.0.as_ref().map(|value| Arc::as_ptr(value).cast())
+impl Attributes {
+    fn addresses(&self) -> impl Iterator<Item = *const ()> {
+        self.0.iter().map(|value| Arc::as_ptr(value).cast())
     }
 }
 
-impl PartialEq for Attribute {
+impl PartialEq for Attributes {
     fn eq(&self, other: &Self) -> bool {
-        self.address() == other.address()
+        self.addresses().eq(other.addresses())
     }
 }
 
-impl Eq for Attribute {}
+impl Eq for Attributes {}
 
-impl Hash for Attribute {
+impl Hash for Attributes {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.address().hash(state);
+        self.addresses().for_each(|address| address.hash(state));
     }
 }
 
-impl fmt::Debug for Attribute {
+impl fmt::Debug for Attributes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_some() { "set" } else { "none" })
+        write!(f, "{} set", self.0.len())
     }
 }
 

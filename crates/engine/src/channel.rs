@@ -1,17 +1,21 @@
 //! A handle to a gRPC target, independent of the message types: [`Channel`].
 
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
 use std::time::Duration;
 use std::{fmt, io};
 
 use thalweg_balance::policy::{PickFirstConfig, PolicyConfig};
-use thalweg_balance::retry::{ReplayAccount, ReplayBudget, Throttle};
-use thalweg_balance::service_config::{PolicyRegistry, ServiceConfig, ServiceConfigError};
+use thalweg_balance::retry::{
+    CALL_REPLAY_BYTES_MAX, CHANNEL_REPLAY_BYTES_MAX, ReplayAccount, ReplayBudget, Throttle,
+};
+use thalweg_balance::service_config::{MethodConfig, PolicyRegistry, ServiceConfig, ServiceConfigError};
 use thalweg_balance::{Address, ConnectivityState};
 use thalweg_http2::FixedFields;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Instant;
 
+use crate::bounded_time::bounded;
 use crate::connection::{self, Connection, Keepalive};
 use crate::destination::{ConnectError, Destination, DestinationSettings};
 use crate::endpoints::{BalancedConfig, Endpoints};
@@ -63,6 +67,9 @@ struct Shared {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ChannelConfig {
+    /// Name of the channel in errors, logs and metrics; the target by default. For channels with a
+    /// [resolver](Self::set_resolver) whose target means nothing to users.
+    pub name: Option<String>,
     /// Number of connections, fixed or adaptive within bounds; [`Lanes::adaptive`] by default.
     pub lanes: Lanes,
     /// How calls are balanced over the target's endpoints; `pick_first` by default, which uses one of all addresses. A
@@ -83,6 +90,18 @@ pub struct ChannelConfig {
     /// sends no calls to a server that reports by `grpc.health.v1.Health/Watch` that it does not serve. `pick_first`
     /// checks nothing.
     pub health_checks: bool,
+    /// Whether the retry and hedging policies of the service config apply; true by default. Policies of single calls
+    /// ([`CallOptions::retry`]) and transparent retries (gRFC A6) are independent of it.
+    pub retries: bool,
+    /// Maximum number of attempts that a service config can set for a call (`maxAttempts`); higher values count as
+    /// this. 5 by default, as in gRFC A6.
+    pub max_call_attempts: u32,
+    /// Maximum bytes of sent messages that a streaming call keeps for retries by policy; 256 KiB by default, as in gRPC
+    /// Go and C++. A call that has sent more is not retried.
+    pub call_retry_buffer_size: usize,
+    /// Maximum bytes of sent messages that all streaming calls of the channel keep for retries; 16 MiB by default, as
+    /// in gRPC Java.
+    pub retry_buffer_size: usize,
     /// The application's own balancing policies, by the names that a service config uses.
     pub policies: PolicyRegistry,
     /// Timeout of one connection attempt, from name resolution to the server's HTTP/2 SETTINGS; 20 s by default.
@@ -158,18 +177,26 @@ pub struct LaneSnapshot {
 /// Timeout of one connection attempt, gRPC's minimum in its connection backoff.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
 
+/// Maximum of `maxAttempts` in service configs, gRPC's.
+const CALL_ATTEMPTS_MAX: u32 = 5;
+
 /// Interval of name resolutions, gRPC's minimum.
 const RESOLUTION_INTERVAL: Duration = Duration::from_secs(30);
 
 impl Default for ChannelConfig {
     fn default() -> Self {
         Self {
+            name: None,
             lanes: Lanes::default(),
             load_balancing: PolicyConfig::default(),
             resolution_refresh: Some(RESOLUTION_INTERVAL),
             resolution_interval_min: RESOLUTION_INTERVAL,
             service_config: None,
             health_checks: true,
+            retries: true,
+            max_call_attempts: CALL_ATTEMPTS_MAX,
+            call_retry_buffer_size: CALL_REPLAY_BYTES_MAX,
+            retry_buffer_size: CHANNEL_REPLAY_BYTES_MAX,
             policies: PolicyRegistry::default(),
             connect_timeout: CONNECT_TIMEOUT,
             tcp: TcpOptions::default(),
@@ -369,13 +396,17 @@ impl Channel {
     ///
     /// [gRPC target URI]: https://github.com/grpc/grpc/blob/master/doc/naming.md
     pub fn new(target: &str, config: ChannelConfig) -> Result<Self, ConnectError> {
-        let destination = Destination::new(target, config.destination_settings())?;
+        let mut destination = Destination::new(target, config.destination_settings())?;
+        if let Some(name) = &config.name {
+            destination.target.rename(name);
+        }
         let target = &destination.target;
         let measure = ChannelMeasure::new(&config.measure, || target.canonical());
         let resolver = config.resolver(target);
         let service_config = config.service_config.as_ref();
         let service_config = service_config.map(|source| source.read(&config.policies)).transpose()?;
-        let service_config = service_config.unwrap_or_default();
+        let attempts_max = if config.retries { config.max_call_attempts } else { 1 };
+        let service_config = service_config.unwrap_or_default().limit_attempts(attempts_max);
         let policy = service_config.load_balancing.as_ref().unwrap_or(&config.load_balancing).clone();
         let addresses = config.addresses(target.clone(), &resolver, &policy);
         let policy = match policy {
@@ -385,8 +416,8 @@ impl Channel {
                 resolver,
                 refresh: config.resolution_refresh,
                 interval_min: config.resolution_interval_min,
-                idle_timeout: config.idle_timeout,
                 health_check: service_config.health_check.clone().filter(|_| config.health_checks),
+                idle_timeout: config.idle_timeout.map(bounded),
             }),
         };
         let mut lanes = config.lanes.clone();
@@ -411,7 +442,10 @@ impl Channel {
             server,
             throttle: Throttle::new(service_config.retry_throttling),
             service_config,
-            replay: Arc::default(),
+            replay: Arc::new(ReplayBudget::with_limits(
+                config.call_retry_buffer_size,
+                config.retry_buffer_size,
+            )),
         };
         Ok(Self { shared: Arc::new(shared) })
     }
@@ -478,6 +512,13 @@ impl Channel {
         self.shared.endpoints.queue().len()
     }
 
+    /// Polls until fewer than `waiting_max` calls wait for a connection or a free stream. `ticket` identifies the
+    /// caller: `None` at first, and not shared.
+    #[inline]
+    pub fn poll_ready(&self, waiting_max: usize, ticket: &mut Option<u64>, cx: &mut Context<'_>) -> Poll<()> {
+        self.shared.endpoints.waiting_calls().poll_fewer_than(waiting_max, ticket, cx)
+    }
+
     /// Opens `count` more lanes, whether or not they help.
     #[cfg(feature = "testing")]
     pub fn open_lanes(&self, count: usize, reason: &str) {
@@ -501,14 +542,23 @@ impl Channel {
     }
 
     /// Returns the options of a call of `method` with the settings of the service config, if it has any.
+    ///
+    /// Native calls and raw gRPC calls apply it. It is public for API layers with a protocol of their own.
+    #[doc(hidden)]
     #[inline]
-    pub(crate) fn configured(&self, method: &Method, options: &CallOptions) -> Option<Box<CallOptions>> {
+    pub fn configured(&self, method: &Method, options: &CallOptions) -> Option<Box<CallOptions>> {
+        let config = self.method_config(method)?;
+        Some(Box::new(options.with_method_config(config)))
+    }
+
+    /// Returns the settings of a method in the service config, if it has any.
+    #[inline]
+    pub(crate) fn method_config(&self, method: &Method) -> Option<&MethodConfig> {
         let config = &self.shared.service_config;
         if config.method_configs().is_empty() {
             return None;
         }
-        let config = config.method(method.service(), method.name())?;
-        Some(Box::new(options.with_method_config(config)))
+        config.method(method.service(), method.name())
     }
 
     /// Returns the throttle of retries, which allows all without a configuration.
@@ -525,8 +575,12 @@ impl Channel {
     }
 
     /// Returns an account for the sent messages that a call keeps.
-    pub(crate) fn replay_account(&self) -> ReplayAccount {
-        ReplayAccount::new(Arc::clone(&self.shared.replay))
+    pub(crate) fn replay_account(&self, options: &CallOptions) -> ReplayAccount {
+        let account = ReplayAccount::new(Arc::clone(&self.shared.replay));
+        match options.retry_buffer_size {
+            None => account,
+            Some(size) => account.limit(size),
+        }
     }
 
     /// Starts measuring a call of `method`.

@@ -49,7 +49,7 @@ pub(crate) use outgoing::{Outgoing, Single, put_encode_buffer, take_encode_buffe
 pub(crate) use own_stream::OwnStream;
 pub use pack::{Pack, Source};
 pub use raw_body::RawBody;
-pub(crate) use raw_body::RawReader;
+pub(crate) use raw_body::{RawLimits, RawReader};
 pub use request_accounting::RequestAccounting;
 pub(crate) use send_loop::{SendLoop, SendOutcome, fit};
 pub(crate) use shared::{CallPosition, Connection};

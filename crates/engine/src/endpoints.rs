@@ -12,6 +12,7 @@ mod control;
 mod of_channel;
 mod views;
 mod wait_ticket;
+mod waiting_calls;
 mod watches;
 
 pub(crate) use control::{BalancedConfig, ConnectorFactory, OwnSettings};

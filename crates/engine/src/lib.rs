@@ -67,6 +67,7 @@
 #[cfg(not(unix))]
 compile_error!("thalweg-engine supports Unix targets only");
 
+mod bounded_time;
 mod buffers;
 mod byte_streams;
 mod call_context;

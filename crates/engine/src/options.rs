@@ -39,6 +39,11 @@ pub struct CallOptions {
     /// Retries or hedged attempts of calls that fail (gRFC A6); by default those of the channel's service config. See
     /// [`retry`](Self::retry).
     pub attempts: Option<AttemptPolicy>,
+    /// Whether the retry or hedging policy of the channel's service config applies; true by default.
+    pub retries: bool,
+    /// Maximum bytes of sent messages that a streaming call keeps for retries by policy, in place of
+    /// [`ChannelConfig::call_retry_buffer_size`](crate::ChannelConfig::call_retry_buffer_size); none by default.
+    pub retry_buffer_size: Option<usize>,
     /// Calls with equal keys use the same lane while it accepts calls; none by default. See
     /// [`affinity_key`](Self::affinity_key).
     pub affinity: Option<u64>,
@@ -57,6 +62,8 @@ impl Default for CallOptions {
             wait_for_ready: false,
             timeout: None,
             attempts: None,
+            retries: true,
+            retry_buffer_size: None,
             affinity: None,
             timeout_max: None,
         }
@@ -70,6 +77,20 @@ impl CallOptions {
         self
     }
 
+    /// Turns off retries and hedging by the channel's service config. Transparent retries remain (gRFC A6).
+    pub fn without_retries(mut self) -> Self {
+        (self.attempts, self.retries) = (None, false);
+        self
+    }
+
+    /// Returns the timeout of a call whose request sets `own`, limited by that of the method in the service config. For
+    /// API layers with a protocol of their own.
+    #[doc(hidden)]
+    #[inline]
+    pub fn timeout_of(&self, own: Option<Duration>) -> Option<Duration> {
+        own.or(self.timeout).into_iter().chain(self.timeout_max).min()
+    }
+
     /// Applies the settings of a method in the channel's service config: the lower timeout and limits, and what these
     /// options leave open.
     pub(crate) fn with_method_config(&self, config: &MethodConfig) -> Self {
@@ -81,7 +102,9 @@ impl CallOptions {
         };
         limit(&mut options.max_encoding_message_size, config.max_request_message_bytes);
         limit(&mut options.max_decoding_message_size, config.max_response_message_bytes);
-        options.attempts = options.attempts.or_else(|| config.attempts.clone());
+        if options.retries {
+            options.attempts = options.attempts.or_else(|| config.attempts.clone());
+        }
         options
     }
 

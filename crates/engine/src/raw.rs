@@ -19,6 +19,7 @@ use crate::connection::Source;
 use crate::connection_info::ConnectionInfo;
 use crate::encode::Encode;
 use crate::grpc::code;
+use crate::grpc::envelope::SizeCheck;
 use crate::grpc::metadata::{self, MetadataTooLarge};
 use crate::grpc::status::stated as stated_status;
 use crate::status::{Code, Status};
@@ -143,6 +144,45 @@ pub(crate) struct Pieces<B> {
     pub(crate) body: Option<B>,
     /// Trailers after the last piece.
     pub(crate) trailers: Trailers,
+    /// Checks the messages, if their size is limited.
+    pub(crate) sizes: Option<SizeCheck>,
+}
+
+impl<B> Pieces<B> {
+    fn checked(&mut self, bytes: Bytes) -> Result<Piece, Status> {
+        match &mut self.sizes {
+            None => Ok(Piece(bytes)),
+            Some(sizes) => check_sent(sizes, &bytes).map(|()| Piece(bytes)),
+        }
+    }
+}
+
+/// Checks the sizes of messages to be sent.
+///
+/// # Errors
+/// RESOURCE_EXHAUSTED if one is too large.
+pub(crate) fn check_sent(sizes: &mut SizeCheck, bytes: &[u8]) -> Result<(), Status> {
+    sizes.pass(bytes).map_err(|size| {
+        Status::resource_exhausted(format!(
+            "trying to send message larger than max ({size} vs. {}): see maxRequestMessageBytes of the channel's \
+             service config",
+            sizes.size_max()
+        ))
+    })
+}
+
+/// Checks the sizes of received messages.
+///
+/// # Errors
+/// RESOURCE_EXHAUSTED if one is too large.
+pub(crate) fn check_received(sizes: &mut SizeCheck, bytes: &[u8]) -> Result<(), Status> {
+    sizes.pass(bytes).map_err(|size| {
+        Status::resource_exhausted(format!(
+            "received message larger than max ({size} vs. {}): see maxResponseMessageBytes of the channel's \
+             service config",
+            sizes.size_max()
+        ))
+    })
 }
 
 impl<B: OutgoingBody> Stream for Pieces<B> {
@@ -150,7 +190,7 @@ impl<B: OutgoingBody> Stream for Pieces<B> {
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         if let Some(first) = self.first.iter_mut().find_map(Option::take) {
-            return Poll::Ready(Some(Ok(Piece(first))));
+            return Poll::Ready(Some(self.checked(first)));
         }
         let Some(body) = &mut self.body else { return Poll::Ready(None) };
         let Poll::Ready(frame) = Pin::new(body).poll_frame(cx) else { return Poll::Pending };
@@ -158,7 +198,7 @@ impl<B: OutgoingBody> Stream for Pieces<B> {
             None => None,
             Some(Err(error)) => Some(Err(B::status(error))),
             Some(Ok(frame)) => match of_frame(frame) {
-                Ok(bytes) => return Poll::Ready(Some(Ok(Piece(bytes)))),
+                Ok(bytes) => return Poll::Ready(Some(self.checked(bytes))),
                 Err(trailers) => {
                     self.trailers = trailers;
                     None

@@ -33,6 +33,20 @@ pub trait Resolver: fmt::Debug + Send + Sync + 'static {
     }
 }
 
+impl<R: Resolver + ?Sized> Resolver for Arc<R> {
+    fn resolve(&self) -> Resolving<'_> {
+        (**self).resolve()
+    }
+
+    fn looks_up(&self) -> bool {
+        (**self).looks_up()
+    }
+
+    fn changed(&self, version: u64) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        (**self).changed(version)
+    }
+}
+
 /// A resolution in progress.
 pub type Resolving<'a> = Pin<Box<dyn Future<Output = Result<Resolution, ResolveError>> + Send + 'a>>;
 

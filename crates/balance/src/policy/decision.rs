@@ -93,6 +93,8 @@ pub enum Pick {
     Connect(usize),
     /// The call waits for the next decision.
     Queue,
+    /// The call waits for the next decision, and until then at the latest.
+    QueueUntil(Instant),
     /// The call fails with UNAVAILABLE and this message, unless it waits for ready.
     Fail(Arc<str>),
 }

@@ -237,7 +237,7 @@ impl World {
                     assert!(!ready || self.is_ring() && hash.is_some(), "{self}");
                 }
                 // A call waits for something.
-                Pick::Queue => {
+                Pick::Queue | Pick::QueueUntil(_) => {
                     assert!(connecting || !decision.connect.is_empty(), "{self}");
                     assert!(!ready || self.is_ring() && hash.is_some(), "{self}");
                 }

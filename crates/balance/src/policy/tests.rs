@@ -84,6 +84,7 @@ fn describe(pick: &Pick) -> String {
         Pick::EndpointAndConnect { ready, connect } => format!("{ready} and connect {connect}"),
         Pick::Connect(at) => format!("connect {at}"),
         Pick::Queue => "queue".to_owned(),
+        Pick::QueueUntil(_) => "queue until".to_owned(),
         Pick::Fail(_) => "fail".to_owned(),
     }
 }

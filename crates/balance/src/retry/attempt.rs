@@ -8,7 +8,7 @@ use crate::code::{Code, CodeSet};
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct RetryPolicy {
-    /// Maximum number of attempts, the first included: 2 to 5.
+    /// Maximum number of attempts, the first included; at least 2.
     pub max_attempts: u32,
     /// Backoff before the first retry, with ±20 % jitter.
     pub initial_backoff: Duration,
@@ -24,7 +24,7 @@ pub struct RetryPolicy {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct HedgingPolicy {
-    /// Maximum number of attempts, the first included: 2 to 5.
+    /// Maximum number of attempts, the first included; at least 2.
     pub max_attempts: u32,
     /// Time after which the next attempt starts without an outcome of the former; 0 starts all at once.
     pub hedging_delay: Duration,

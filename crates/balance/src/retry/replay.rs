@@ -22,6 +22,7 @@ pub struct ReplayBudget {
 pub struct ReplayAccount {
     budget: Arc<ReplayBudget>,
     buffered: usize,
+    bytes_max: usize,
 }
 
 impl ReplayBudget {
@@ -50,7 +51,14 @@ impl Default for ReplayBudget {
 impl ReplayAccount {
     /// Creates the account of a call that has buffered nothing.
     pub fn new(budget: Arc<ReplayBudget>) -> Self {
-        Self { budget, buffered: 0 }
+        Self { bytes_max: budget.call_bytes_max, budget, buffered: 0 }
+    }
+
+    /// Sets the call's limit in bytes, in place of the channel's setting for each call.
+    #[must_use]
+    pub fn limit(mut self, bytes_max: usize) -> Self {
+        self.bytes_max = bytes_max;
+        self
     }
 
     /// Adds a message of this size. Returns `false` and adds nothing if that exceeds the call's or the channel's limit:
@@ -59,7 +67,7 @@ impl ReplayAccount {
     pub fn add(&mut self, bytes: usize) -> bool {
         let budget = &*self.budget;
         let sum = |buffered: usize, max: usize| buffered.checked_add(bytes).filter(|&sum| sum <= max);
-        let Some(buffered) = sum(self.buffered, budget.call_bytes_max) else { return false };
+        let Some(buffered) = sum(self.buffered, self.bytes_max) else { return false };
         let add = |buffered| sum(buffered, budget.channel_bytes_max);
         let is_added = budget.buffered.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).is_ok();
         if is_added {

@@ -84,6 +84,12 @@ impl ServiceConfig {
         self
     }
 
+    /// Lowers the number of attempts of all methods to `max`. With less than 2, there are no retries and no hedging.
+    pub fn limit_attempts(mut self, max: u32) -> Self {
+        self.methods.limit_attempts(max);
+        self
+    }
+
     /// Returns the settings of a method: those of its name, else those of its service, else the default ones.
     pub fn method(&self, service: &str, method: &str) -> Option<&MethodConfig> {
         self.methods.get(service, method)

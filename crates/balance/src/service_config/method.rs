@@ -43,9 +43,6 @@ pub enum AttemptPolicy {
     Hedging(HedgingPolicy),
 }
 
-/// Maximum of `maxAttempts`; higher values count as this (gRFC A6).
-const ATTEMPTS_MAX: u32 = 5;
-
 impl MethodConfig {
     /// Creates settings of these methods, all unset.
     pub fn new(names: impl IntoIterator<Item = MethodName>) -> Self {
@@ -153,7 +150,7 @@ fn read_hedging(policy: &Field<'_>) -> Read<HedgingPolicy> {
 }
 
 fn read_max_attempts(attempts: &Field<'_>) -> Read<u32> {
-    Ok(attempts.integer(2..=u32::MAX)?.min(ATTEMPTS_MAX))
+    attempts.integer(2..=u32::MAX)
 }
 
 /// The settings of all methods, by name.
@@ -185,6 +182,18 @@ impl MethodTable {
             }
         }
         Ok(Self { configs, positions })
+    }
+
+    /// See [`ServiceConfig::limit_attempts`](super::ServiceConfig::limit_attempts).
+    pub(super) fn limit_attempts(&mut self, max: u32) {
+        for config in &mut self.configs {
+            match &mut config.attempts {
+                Some(_) if max < 2 => config.attempts = None,
+                Some(AttemptPolicy::Retry(policy)) => policy.max_attempts = policy.max_attempts.min(max),
+                Some(AttemptPolicy::Hedging(policy)) => policy.max_attempts = policy.max_attempts.min(max),
+                None => {}
+            }
+        }
     }
 
     pub(super) fn configs(&self) -> &[MethodConfig] {

@@ -82,6 +82,7 @@ impl<'a> Attempts<'a> {
         if self.is_full {
             self.is_full = false;
             self.note(Phase::FreeStream);
+            let _waits = self.channel.endpoints().waiting_calls().enter();
             let connection = self.ticket.wait(self.options.wait_for_ready).await;
             return self.waited(connection);
         }
@@ -89,6 +90,7 @@ impl<'a> Attempts<'a> {
             return Ok(connection);
         }
         self.note(Phase::Connection);
+        let _waits = self.channel.endpoints().waiting_calls().enter();
         let connection = self.channel.endpoints().connected(self.affinity, self.options.wait_for_ready).await;
         self.waited(connection)
     }

@@ -81,7 +81,7 @@ impl<S: Source + Send + 'static, R: ResponseReader> Duplex<S, R> {
         let (mut connection, key) = attempts.open(&slot).await?;
         let measure = call.measure.clone();
         let mut sender = SendLoop::new(Arc::clone(&connection), key, request, call.outgoing, true, measure);
-        sender.keep_handed_over(channel.replay_account(), attempts.has_policy());
+        sender.keep_handed_over(channel.replay_account(options), attempts.has_policy());
         let mut duplex = Self { response: read(&connection, key), sender, sending: Sending::UnderWay };
         loop {
             if call.deadline.is_some() {

@@ -88,10 +88,11 @@ pub(super) async fn attempts<M: Encode, R: AwaitedResponse>(
     loop {
         let wake_at = match state.poll(throttle, now()) {
             HedgingStep::Start(number) => {
-                if number > 0 {
+                let own = (number > 0).then(|| {
                     call.progress.note_attempt();
-                }
-                running.push((number, Box::pin(hedged.attempt(call.fields_of_retry(number)))));
+                    Box::new(call.hedge(number))
+                });
+                running.push((number, Box::pin(hedged.attempt(own, None))));
                 continue;
             }
             HedgingStep::WaitUntil(at) => Some(Instant::from_std(at)),
@@ -99,7 +100,7 @@ pub(super) async fn attempts<M: Encode, R: AwaitedResponse>(
             HedgingStep::Ended => return last,
         };
         let ended = poll_fn(|cx| poll_ended(&mut running, cx));
-        let (number, ended) = match wake_at {
+        let (number, (ended, own)) = match wake_at {
             None => ended.await,
             Some(at) => tokio::select! {
                 biased;
@@ -115,22 +116,53 @@ pub(super) async fn attempts<M: Encode, R: AwaitedResponse>(
                 (outcome.pushback(pushback(status.metadata())), response.ok_or(status))
             }
         };
+        if let Some(own) = &own {
+            call.note_hedge(own);
+        }
         match state.on_outcome(number, &outcome, throttle, now()) {
-            HedgingDecision::End { .. } => return result,
-            HedgingDecision::Continue => last = result,
+            HedgingDecision::End { .. } => {
+                if let Some(own) = &own {
+                    call.measure.adopt(&own.measure);
+                }
+                return result;
+            }
+            HedgingDecision::Continue => {
+                let status = Status::new(outcome.code, "");
+                let status = result.as_ref().err().unwrap_or(&status);
+                match &own {
+                    Some(own) => own.measure.fail(status),
+                    None => {
+                        call.measure.end_attempt(status);
+                    }
+                }
+                last = result;
+            }
             HedgingDecision::Restart => {
-                running.push((number, Box::pin(hedged.attempt(call.fields_of_retry(number)))));
+                let attempt = own.as_deref().unwrap_or(call);
+                attempt.measure.end_attempt(&Status::new(outcome.code, "not processed"));
+                attempt.measure.start_attempt(number, true);
+                let fields = attempt.fields_of_restart(number);
+                running.push((number, Box::pin(hedged.attempt(own, fields))));
             }
         }
     }
 }
 
 impl<M: Encode, R: AwaitedResponse> Hedged<'_, M, R> {
-    /// Makes one attempt. `fields` are its request headers, if they differ from the first attempt's.
-    async fn attempt(&self, fields: Option<RequestFields>) -> Ended<R::Started> {
+    /// Makes one attempt: `own`, or the call's first. `fields` are its request headers, if they have changed.
+    async fn attempt(
+        &self,
+        own: Option<Box<Prepared>>,
+        fields: Option<RequestFields>,
+    ) -> (Ended<R::Started>, Option<Box<Prepared>>) {
+        let ended = self.send(own.as_deref().unwrap_or(self.call), fields.as_ref()).await;
+        (ended, own)
+    }
+
+    async fn send(&self, call: &Prepared, fields: Option<&RequestFields>) -> Ended<R::Started> {
         let failed = |status, progress| Ended::Failed { status, progress, response: None };
-        let fields = fields.as_ref().unwrap_or(&self.call.fields);
-        let mut attempts = Attempts::new(self.channel, self.options, self.call);
+        let fields = fields.unwrap_or(&call.fields);
+        let mut attempts = Attempts::new(self.channel, self.options, call);
         let mut large = None;
         loop {
             let connection = match attempts.next_connection().await {
@@ -138,7 +170,7 @@ impl<M: Encode, R: AwaitedResponse> Hedged<'_, M, R> {
                 Err(status) => return failed(status, Progress::Processed),
             };
             let ticket = &mut attempts.ticket;
-            let Self { call, message, awaited, .. } = self;
+            let Self { message, awaited, .. } = self;
             let attempt =
                 UnaryAttempt::new(&connection, ticket, call, fields, message, &mut large, *awaited).await;
             return match attempt {

@@ -1,6 +1,7 @@
 //! The parts of a call that all its attempts share.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 use http::HeaderMap;
 use thalweg_balance::policy::RingHash;
@@ -89,8 +90,7 @@ impl Prepared {
         // copied.
         let refused = |status: Status| refused(status, channel, method);
         let timeout =
-            timeout::from_metadata(metadata).map_err(|error| refused(error.into()))?.or(options.timeout);
-        let timeout = timeout.into_iter().chain(options.timeout_max).min();
+            options.timeout_of(timeout::from_metadata(metadata).map_err(|error| refused(error.into()))?);
         let encoding = options.send_compressed.unwrap_or_default();
         let measure = channel.measure_call(method);
         let injected = measure.inject(metadata);
@@ -116,11 +116,12 @@ impl Prepared {
         })
     }
 
-    /// Prepares a call whose request headers come from the caller.
+    /// Prepares a call whose request headers come from the caller. The deadline is this side's, after `timeout`.
     pub(super) fn raw(
         channel: &Channel,
         fixed: &RawRequestHeaders,
         headers: &HeaderMap,
+        timeout: Option<Duration>,
     ) -> Result<Self, Status> {
         let refused = |status: Status| refused(status, channel, &fixed.method);
         let measure = channel.measure_call(&fixed.method);
@@ -134,7 +135,7 @@ impl Prepared {
         Ok(Self {
             fields: RequestFields { fixed: Arc::clone(&fixed.fields), extra },
             outgoing: Outgoing::default(),
-            deadline: None,
+            deadline: timeout.and_then(|timeout| Instant::now().checked_add(timeout)),
             measure,
             progress: CallProgress::new(),
             failure: OnceLock::new(),
@@ -145,7 +146,17 @@ impl Prepared {
     /// retries by policy are counted in a header. `previous` is their number.
     #[cold]
     pub(super) fn fields_of_retry(&self, previous: u32) -> Option<RequestFields> {
-        let injected = self.injected_fields();
+        self.fields_of_attempt(previous, &self.measure)
+    }
+
+    /// Returns the headers of a hedged attempt that starts again, if tracing changes them. They already have the number
+    /// of earlier attempts.
+    pub(super) fn fields_of_restart(&self, previous: u32) -> Option<RequestFields> {
+        self.measure.is_traced().then(|| self.fields_of_retry(previous)).flatten()
+    }
+
+    fn fields_of_attempt(&self, previous: u32, measure: &CallMeasure) -> Option<RequestFields> {
+        let injected = self.injected_fields(measure);
         if injected.is_none() && previous == 0 {
             return None;
         }
@@ -157,8 +168,8 @@ impl Prepared {
     }
 
     /// Returns the call's own headers with the trace context of a retry.
-    fn injected_fields(&self) -> Option<FieldList> {
-        let injected = self.measure.inject_again()?;
+    fn injected_fields(&self, measure: &CallMeasure) -> Option<FieldList> {
+        let injected = measure.inject_again()?;
         let is_shared =
             self.fields.fixed.fields().iter().any(|field| field.name == timeout::NAME.as_str().as_bytes());
         let left = |deadline: Instant| deadline.saturating_duration_since(Instant::now());
@@ -168,6 +179,31 @@ impl Prepared {
         // It fits like the first one, because the injected fields have the same length.
         let emitted = request::emit(timeout, encoding, &injected, metadata::SENT_SIZE_MAX, &mut extra);
         emitted.is_ok().then_some(extra)
+    }
+
+    /// Prepares another attempt that is measured for itself while others are under way. `previous` is the number of
+    /// earlier ones, at least 1.
+    pub(super) fn hedge(&self, previous: u32) -> Self {
+        let measure = self.measure.start_hedge(previous);
+        let fields = self.fields_of_attempt(previous, &measure);
+        let fields = fields.unwrap_or_else(|| RequestFields {
+            fixed: Arc::clone(&self.fields.fixed),
+            extra: self.fields.extra.clone(),
+        });
+        let (progress, failure) = (CallProgress::new(), OnceLock::new());
+        Self { fields, outgoing: self.outgoing, deadline: self.deadline, measure, progress, failure }
+    }
+
+    /// Notes how far a hedged attempt got, for the call's error.
+    pub(super) fn note_hedge(&self, hedge: &Self) {
+        self.progress.note(hedge.progress.phase());
+        if let Some(reached) = hedge.take_reached() {
+            *self.failure().reached.lock().unwrap_or_else(PoisonError::into_inner) = Some(reached);
+        }
+    }
+
+    fn take_reached(&self) -> Option<Reached> {
+        self.failure.get()?.reached.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     fn failure(&self) -> &Failure {
@@ -185,10 +221,7 @@ impl Prepared {
     /// Returns the call's failure. If it arose on this side, the context of the call is added.
     #[cold]
     pub(super) fn failed(&self, status: Status, channel: &Channel, method: &Method) -> Status {
-        let reached = self
-            .failure
-            .get()
-            .and_then(|failure| failure.reached.lock().unwrap_or_else(PoisonError::into_inner).take());
+        let reached = self.take_reached();
         let mut phase = Some(self.progress.phase());
         let status = if status.is_local() && status.code() == Code::DeadlineExceeded {
             phase = None;
@@ -254,8 +287,6 @@ pub(super) async fn within<T>(
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     /// Checks the error of `within` for a step that takes `takes` and fails with `code`.

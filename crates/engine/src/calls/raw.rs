@@ -1,21 +1,27 @@
 //! Raw calls: requests are sent, and responses returned, verbatim.
 
 use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 
-use http::{HeaderMap, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
+use thalweg_balance::service_config::MethodConfig;
+use tokio::time::sleep_until;
 
 use super::duplex::Duplex;
-use super::prepared::Prepared;
+use super::prepared::{Prepared, within};
 use super::unary;
 use super::unary_attempt::{Arrived, AwaitedResponse, Outcome};
 use crate::call_context::Phase;
 use crate::channel::Channel;
-use crate::connection::{Connection, End, Inbox, RawBody, RawReader, Slot, SlotKey, WakesOn};
+use crate::connection::{Connection, End, Inbox, RawBody, RawLimits, RawReader, Slot, SlotKey, WakesOn};
+use crate::grpc::envelope::SizeCheck;
 use crate::grpc::response::ResponseHeaders;
+use crate::grpc::timeout::{self, TimeoutValue};
 use crate::options::CallOptions;
-use crate::raw::{self, Front, OutgoingBody, Piece, Pieces, Trailers};
+use crate::raw::{self, Front, OutgoingBody, Piece, Pieces, Trailers, check_received, check_sent};
 use crate::request_headers::RawRequestHeaders;
 use crate::status::{Code, Status};
 
@@ -24,7 +30,9 @@ impl Channel {
     /// Cancel-safe: dropping the future, or the response body before its end, cancels the call at the server.
     ///
     /// Only path and query of the URI are used; scheme and authority are the channel's. The caller sets `te` and the
-    /// content type. Request trailers are not sent. The only options that apply are `wait_for_ready` and `affinity`.
+    /// content type. Request trailers are not sent. The only options that apply are `wait_for_ready`, `affinity` and
+    /// those of retries. Timeouts and size limits of the service config apply to gRPC calls; messages count as they are
+    /// sent, compressed or not.
     ///
     /// # Errors
     /// Returns the reason there is no response. A response with an error status is not an error here.
@@ -34,21 +42,69 @@ impl Channel {
         options: &CallOptions,
     ) -> impl Future<Output = Result<Response<RawBody>, Status>> + Send + use<B> {
         // Done outside the future to keep it small: callers box it.
-        let (parts, mut body) = request.into_parts();
+        let (mut parts, mut body) = request.into_parts();
         let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
         let fixed_headers = self.raw_request_headers(&parts.method, path, &parts.headers);
-        let call = Prepared::raw(self, &fixed_headers, &parts.headers);
         let gathers = fixed_headers.is_grpc() || raw::is_grpc(&parts.headers);
         let body = match body.take_complete() {
             Some((bytes, _)) => Ok(Piece(bytes)),
             None => Err(Some(Box::new(body))),
         };
-        let configured = self.configured(&fixed_headers.method, options);
-        let options = configured.map_or_else(|| options.clone(), |configured| *configured);
+        let config = self.method_config(&fixed_headers.method);
+        let (options, limits) = match config {
+            None => (options.clone(), None),
+            Some(config) => {
+                (options.with_method_config(config), gathers.then(|| Limits::of(config)).flatten())
+            }
+        };
+        let timeout = limits.as_ref().and_then(|limits| limits.limit_timeout(&mut parts.headers));
+        let call = Prepared::raw(self, &fixed_headers, &parts.headers, timeout);
         let channel = self.clone();
-        let mut sending = PendingRequest { channel, options, fixed_headers, call, body, gathers };
+        let mut sending = PendingRequest { channel, options, limits, fixed_headers, call, body, gathers };
         // An `async fn` with `sending` as its parameter would store it twice.
         async move { sending.send().await }
+    }
+}
+
+/// Limits of a gRPC call, set by the service config.
+struct Limits {
+    timeout: Option<Duration>,
+    request_size_max: Option<usize>,
+    response_size_max: Option<usize>,
+}
+
+impl Limits {
+    /// Returns the limits, if the method has any.
+    #[cold]
+    fn of(config: &MethodConfig) -> Option<Box<Self>> {
+        let (timeout, request_size_max) = (config.timeout, config.max_request_message_bytes);
+        let limits = Self { timeout, request_size_max, response_size_max: config.max_response_message_bytes };
+        (timeout.is_some() || request_size_max.is_some() || limits.response_size_max.is_some())
+            .then(|| Box::new(limits))
+    }
+
+    /// Returns the timeout, if it is lower than the request's own, which it replaces. API layers of raw calls apply
+    /// their requests' own timeouts.
+    fn limit_timeout(&self, headers: &mut HeaderMap) -> Option<Duration> {
+        let own = timeout::from_metadata(headers).ok().flatten();
+        let timeout = self.timeout.filter(|timeout| own.is_none_or(|own| *timeout < own))?;
+        let value = HeaderValue::from_bytes(TimeoutValue::new(timeout).as_bytes()).ok()?;
+        headers.insert(timeout::NAME, value);
+        Some(timeout)
+    }
+
+    fn check_request(&self) -> Option<SizeCheck> {
+        self.request_size_max.map(SizeCheck::new)
+    }
+
+    fn check_response(&self) -> Option<SizeCheck> {
+        self.response_size_max.map(SizeCheck::new)
+    }
+
+    /// Returns the limits for the reader of a response.
+    fn of_reader(&self, call: &Prepared) -> RawLimits {
+        let sleep = call.deadline.map(|deadline| Box::pin(sleep_until(deadline)));
+        RawLimits { sizes: self.check_response(), sleep }
     }
 }
 
@@ -56,6 +112,7 @@ impl Channel {
 struct PendingRequest<B> {
     channel: Channel,
     options: CallOptions,
+    limits: Option<Box<Limits>>,
     fixed_headers: Arc<RawRequestHeaders>,
     /// The error is the reason it cannot be sent.
     call: Result<Prepared, Status>,
@@ -66,17 +123,25 @@ struct PendingRequest<B> {
 
 impl<B: OutgoingBody> PendingRequest<B> {
     async fn send(&mut self) -> Result<Response<RawBody>, Status> {
-        let Self { channel, options, fixed_headers, call, body, gathers } = self;
+        let Self { channel, options, limits, fixed_headers, call, body, gathers } = self;
         let call = match call {
             Ok(call) => call,
             Err(status) => return Err(status.clone()),
         };
-        let outcome = match body {
-            Ok(body) => send_complete(channel, call, body, *gathers, options).await,
-            Err(body) => match body.take() {
-                Some(body) => Box::pin(send_pieces(channel, call, body, *gathers, options)).await,
-                None => Err(Status::internal("the body was already sent")),
-            },
+        let sending = Sending { channel, call, gathers: *gathers, options, limits: limits.as_deref() };
+        // Pinned here so that this large future is not moved again. Most calls have no deadline.
+        let sent = pin!(async {
+            match body {
+                Ok(body) => sending.send_complete(body).await,
+                Err(body) => match body.take() {
+                    Some(body) => Box::pin(sending.send_pieces(body)).await,
+                    None => Err(Status::internal("the body was already sent")),
+                },
+            }
+        });
+        let outcome = match call.deadline {
+            None => sent.await,
+            deadline => Box::pin(within(deadline, sent)).await,
         };
         outcome.map_err(|status| {
             let status = call.failed(status, channel, &fixed_headers.method);
@@ -86,24 +151,74 @@ impl<B: OutgoingBody> PendingRequest<B> {
     }
 }
 
-/// Sends a body that may already be complete, which polling it shows.
-async fn send_pieces<B: OutgoingBody>(
-    channel: &Channel,
-    call: &Prepared,
-    mut body: Box<B>,
+/// The parts of a call that is being sent.
+#[derive(Clone, Copy)]
+struct Sending<'a> {
+    channel: &'a Channel,
+    call: &'a Prepared,
     gathers: bool,
-    options: &CallOptions,
-) -> Result<Response<RawBody>, Status> {
-    match poll_fn(|cx| Poll::Ready(Front::of(&mut *body, cx))).await {
-        Ok(Front::Complete(bytes, _)) => send_complete(channel, call, &Piece(bytes), gathers, options).await,
-        Ok(Front::Started(pieces)) => {
-            let source = Pieces { first: pieces, body: Some(*body), trailers: Trailers::None };
-            send_stream(channel, call, source, gathers, options).await
+    options: &'a CallOptions,
+    limits: Option<&'a Limits>,
+}
+
+impl Sending<'_> {
+    /// Sends a body that may already be complete, which polling it shows.
+    async fn send_pieces<B: OutgoingBody>(self, mut body: Box<B>) -> Result<Response<RawBody>, Status> {
+        match poll_fn(|cx| Poll::Ready(Front::of(&mut *body, cx))).await {
+            Ok(Front::Complete(bytes, _)) => self.send_complete(&Piece(bytes)).await,
+            Ok(Front::Started(pieces)) => {
+                let sizes = self.limits.and_then(Limits::check_request);
+                let body = Some(*body);
+                self.send_stream(Pieces { first: pieces, body, trailers: Trailers::None, sizes }).await
+            }
+            Err(status) => {
+                self.call.progress.note(Phase::Unsent);
+                Err(status)
+            }
         }
-        Err(status) => {
-            call.progress.note(Phase::Unsent);
-            Err(status)
+    }
+
+    async fn send_complete(self, body: &Piece) -> Result<Response<RawBody>, Status> {
+        let Self { channel, call, gathers, options, limits } = self;
+        if let Some(mut sizes) = limits.and_then(Limits::check_request) {
+            let checked = check_sent(&mut sizes, &body.0);
+            checked.inspect_err(|_| call.progress.note(Phase::Unsent))?;
         }
+        match unary::attempts(channel, call, body, options, RawResponse { gathers }).await? {
+            Outcome::Done(arrived) => {
+                if let Some(mut sizes) = limits.and_then(Limits::check_response) {
+                    check_received(&mut sizes, &arrived.body)?;
+                }
+                Ok(complete(arrived, call))
+            }
+            Outcome::Started(connection, key) => {
+                let mut reader =
+                    Box::new(RawReader::of_response(connection, key, gathers, call.measure.clone()));
+                let headers = poll_fn(|cx| reader.poll_headers(cx)).await.map_err(status_of)?;
+                Ok(self.response(&headers, reader))
+            }
+        }
+    }
+
+    async fn send_stream<B: OutgoingBody>(self, pieces: Pieces<B>) -> Result<Response<RawBody>, Status> {
+        let Self { channel, call, gathers, options, .. } = self;
+        let slot = |stream| {
+            Slot::of_client(stream, RawResponse { gathers }.inbox(Vec::new()), RawResponse::WAKES_ON)
+        };
+        let read = |connection: &Arc<Connection>, key| {
+            Box::new(RawReader::of_response(Arc::clone(connection), key, gathers, call.measure.clone()))
+        };
+        let (duplex, headers) = Duplex::start(channel, call, options, pieces, slot, read).await?;
+        let headers = headers.map_err(status_of)?;
+        Ok(self.response(&headers, duplex.into_response()))
+    }
+
+    /// Builds a response whose body is still to be read.
+    fn response(self, headers: &ResponseHeaders, mut reader: Box<RawReader>) -> Response<RawBody> {
+        if let Some(limits) = self.limits {
+            reader.set_limits(limits.of_reader(self.call));
+        }
+        response(headers, RawBody::reader(reader))
     }
 }
 
@@ -131,40 +246,6 @@ impl AwaitedResponse for RawResponse {
         let headers = arrived.headers.as_ref()?;
         if arrived.body.is_empty() { headers.failure() } else { None }
     }
-}
-
-async fn send_complete(
-    channel: &Channel,
-    call: &Prepared,
-    body: &Piece,
-    gathers: bool,
-    options: &CallOptions,
-) -> Result<Response<RawBody>, Status> {
-    match unary::attempts(channel, call, body, options, RawResponse { gathers }).await? {
-        Outcome::Done(arrived) => Ok(complete(arrived, call)),
-        Outcome::Started(connection, key) => {
-            let mut reader = Box::new(RawReader::of_response(connection, key, gathers, call.measure.clone()));
-            let headers = poll_fn(|cx| reader.poll_headers(cx)).await.map_err(status_of)?;
-            Ok(response(&headers, RawBody::reader(reader)))
-        }
-    }
-}
-
-async fn send_stream<B: OutgoingBody>(
-    channel: &Channel,
-    call: &Prepared,
-    pieces: Pieces<B>,
-    gathers: bool,
-    options: &CallOptions,
-) -> Result<Response<RawBody>, Status> {
-    let slot =
-        |stream| Slot::of_client(stream, RawResponse { gathers }.inbox(Vec::new()), RawResponse::WAKES_ON);
-    let read = |connection: &Arc<Connection>, key| {
-        Box::new(RawReader::of_response(Arc::clone(connection), key, gathers, call.measure.clone()))
-    };
-    let (duplex, headers) = Duplex::start(channel, call, options, pieces, slot, read).await?;
-    let headers = headers.map_err(status_of)?;
-    Ok(response(&headers, RawBody::reader(duplex.into_response())))
 }
 
 /// Builds a response that arrived together with its end.

@@ -7,6 +7,7 @@ use tokio::time::Instant;
 
 use super::shared::Connection;
 use super::state::State;
+use crate::bounded_time::bounded;
 use crate::status::Status;
 
 /// When to send keepalive PINGs, and how long to wait for a response (gRFC [A8]).
@@ -50,8 +51,8 @@ impl Keepalive {
     }
 
     pub(crate) fn at_least(self, interval: Duration) -> Self {
-        let timeout = self.timeout.max(Self::TIME_MIN);
-        Self { interval: self.interval.max(interval).max(Self::TIME_MIN), timeout, ..self }
+        let timeout = bounded(self.timeout.max(Self::TIME_MIN));
+        Self { interval: bounded(self.interval.max(interval).max(Self::TIME_MIN)), timeout, ..self }
     }
 }
 

@@ -9,6 +9,7 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use http::HeaderMap;
 use http_body::{Frame, SizeHint};
+use tokio::time::Sleep;
 
 use super::inbox::{GATHERED_LEN_MAX, ReadUnit};
 use super::receiving::{Arrived, Receiving};
@@ -16,10 +17,10 @@ use super::request_accounting::RequestAccounting;
 use super::shared::Connection;
 use super::slot::{End, SlotKey};
 use crate::buffers;
-use crate::grpc::envelope::{EnvelopeError, Prefix};
+use crate::grpc::envelope::{EnvelopeError, Prefix, SizeCheck};
 use crate::grpc::response::ResponseHeaders;
 use crate::measure::CallMeasure;
-use crate::raw::Trailers;
+use crate::raw::{Trailers, check_received};
 use crate::status::{Code, Status};
 
 /// Shorter batches are copied, which is cheaper than lending the buffer.
@@ -167,6 +168,22 @@ pub(crate) struct RawReader {
     trailers: Option<HeaderMap>,
     is_finished: bool,
     measure: CallMeasure,
+    /// Client: limits of the method in the service config, if it has any.
+    limits: Option<Box<RawLimits>>,
+}
+
+/// Limits of a response that is read.
+pub(crate) struct RawLimits {
+    pub(crate) sizes: Option<SizeCheck>,
+    /// Sleeps until the deadline.
+    pub(crate) sleep: Option<Pin<Box<Sleep>>>,
+}
+
+impl RawLimits {
+    fn poll_deadline(&mut self, cx: &mut Context<'_>) -> Poll<Status> {
+        let Some(sleep) = &mut self.sleep else { return Poll::Pending };
+        sleep.as_mut().poll(cx).map(|()| Status::deadline_exceeded_at("the response was not complete"))
+    }
 }
 
 impl RawReader {
@@ -204,7 +221,13 @@ impl RawReader {
             trailers: None,
             is_finished: false,
             measure,
+            limits: None,
         }
+    }
+
+    /// Client: limits the messages and the time of the response.
+    pub(crate) fn set_limits(&mut self, limits: RawLimits) {
+        self.limits = Some(Box::new(limits));
     }
 
     /// Client: waits for the response headers, or the end if there are none.
@@ -216,18 +239,28 @@ impl RawReader {
         polled
     }
 
-    fn poll_frame(&mut self, cx: &Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
         if self.is_finished {
             return Poll::Ready(self.trailers.take().map(|fields| Ok(Frame::trailers(fields))));
         }
         loop {
             if !self.batch.is_empty() {
                 let piece = self.piece();
+                if let Some(sizes) = self.limits.as_mut().and_then(|limits| limits.sizes.as_mut())
+                    && let Err(status) = check_received(sizes, &piece)
+                {
+                    return Poll::Ready(Some(Err(self.fail(status))));
+                }
                 self.measure.received_message(piece.len(), false);
                 return Poll::Ready(Some(Ok(Frame::data(piece))));
             }
             let mut bytes = Vec::new();
-            let end = match ready!(self.poll_arrived(&mut bytes, cx)) {
+            let Poll::Ready(arrived) = self.poll_arrived(&mut bytes, cx) else {
+                let Some(limits) = &mut self.limits else { return Poll::Pending };
+                let status = ready!(limits.poll_deadline(cx));
+                return Poll::Ready(Some(Err(self.fail(status))));
+            };
+            let end = match arrived {
                 Ok(Arrived::End(end)) => end,
                 Ok(Arrived::Truncated) => {
                     self.passthrough_len = u64::MAX;
@@ -246,15 +279,20 @@ impl RawReader {
                     self.poll_frame(cx)
                 }
                 End::Complete(Err(status)) | End::Lost { status, .. } => {
-                    self.is_finished = true;
-                    if self.receiving.is_client {
-                        self.measure.fail(&status);
-                    }
-                    self.receiving.stop();
-                    Poll::Ready(Some(Err(status)))
+                    Poll::Ready(Some(Err(self.fail(status))))
                 }
             };
         }
+    }
+
+    #[cold]
+    fn fail(&mut self, status: Status) -> Status {
+        self.is_finished = true;
+        if self.receiving.is_client {
+            self.measure.fail(&status);
+        }
+        self.receiving.stop();
+        status
     }
 
     fn poll_arrived(

@@ -11,57 +11,98 @@ use std::task::Waker;
 /// stream, and wakes the next call if there is another stream. So a burst of free streams is used up without waking
 /// every call for each one. No free stream is lost: a connection opens its admission *before* it wakes the first call
 /// in the queue, and a call checks the admissions *after* it has joined.
+///
+/// A woken call stays in the queue until it has its stream. Calls that come meanwhile find the queue occupied and join
+/// it, and only calls whose turn it is look for a stream. So callers that make one call after another do not overtake
+/// the others. A woken call whose task does not poll it would block the rest: [`drop_late`](Self::drop_late) ends that.
 #[derive(Debug, Default)]
 pub(crate) struct StreamWaitQueue {
-    /// Number of waiting calls, readable without the lock.
+    /// Number of calls in the queue, readable without the lock.
     len: AtomicUsize,
     waiting: Mutex<Waiting>,
+    /// Whether a task calls [`drop_late`](Self::drop_late).
+    is_watched: AtomicBool,
 }
 
 #[derive(Debug, Default)]
 struct Waiting {
     next_ticket: u64,
     /// Sorted by ticket.
-    calls: VecDeque<(u64, Waker)>,
+    calls: VecDeque<WaitingCall>,
+}
+
+#[derive(Debug)]
+struct WaitingCall {
+    ticket: u64,
+    state: CallState,
+}
+
+#[derive(Debug)]
+enum CallState {
+    Waiting(Waker),
+    /// Woken, but not polled since.
+    Woken,
+    /// It was already woken the last time that late calls were looked for.
+    Late,
+}
+
+impl CallState {
+    /// Returns the waker of a waiting call, which counts as woken from now on.
+    fn wake(&mut self) -> Option<Waker> {
+        match std::mem::replace(self, Self::Woken) {
+            Self::Waiting(waker) => Some(waker),
+            woken => {
+                *self = woken;
+                None
+            }
+        }
+    }
 }
 
 impl StreamWaitQueue {
     /// Joins the queue: at the position of `ticket`, if the call was woken before and found no stream, or else at the
-    /// end.
-    pub(crate) fn wait(&self, ticket: &mut Option<u64>, waker: &Waker) {
+    /// end. Returns whether it is the call's turn: it was woken, or no call is before it.
+    pub(crate) fn wait(&self, ticket: &mut Option<u64>, waker: &Waker) -> bool {
         // The new waker is cloned and the old one dropped outside the lock.
-        let mut waker = waker.clone();
+        let state = CallState::Waiting(waker.clone());
+        let is_new = ticket.is_none();
         let mut waiting = self.waiting();
-        let number = *ticket.get_or_insert_with(|| {
+        let ticket = *ticket.get_or_insert_with(|| {
             waiting.next_ticket += 1;
             waiting.next_ticket
         });
-        match waiting.find(number) {
-            Ok(index) => std::mem::swap(&mut waiting.calls[index].1, &mut waker),
-            Err(index) => waiting.calls.insert(index, (number, waker)),
-        }
+        let (index, former) = match waiting.find(ticket) {
+            Ok(index) => (index, Some(std::mem::replace(&mut waiting.calls[index].state, state))),
+            Err(index) => {
+                waiting.calls.insert(index, WaitingCall { ticket, state });
+                (index, None)
+            }
+        };
         self.note_len(&waiting);
+        drop(waiting);
+        let was_woken = former.map_or(!is_new, |state| !matches!(state, CallState::Waiting(_)));
+        index == 0 || was_woken
     }
 
-    /// Leaves the queue. Returns whether the call had already been woken.
+    /// Leaves the queue. Returns whether it was the call's turn, which passes to the next one.
     pub(crate) fn leave(&self, ticket: u64) -> bool {
         let mut waiting = self.waiting();
-        let found = waiting.find(ticket).map(|index| waiting.calls.remove(index));
+        let found = waiting.find(ticket).map(|index| (index, waiting.calls.remove(index)));
         self.note_len(&waiting);
         drop(waiting);
-        found.is_err()
+        match found {
+            Ok((index, Some(call))) => index == 0 || !matches!(call.state, CallState::Waiting(_)),
+            Ok((_, None)) | Err(_) => true,
+        }
     }
 
-    /// Removes the first call from the queue and returns its waker.
+    /// Returns the waker of the first call that was not woken yet.
     pub(crate) fn next(&self) -> Option<Waker> {
         if self.is_empty() {
-            return None;
+            None
+        } else {
+            self.waiting().calls.iter_mut().find_map(|call| call.state.wake())
         }
-        let mut waiting = self.waiting();
-        let next = waiting.calls.pop_front();
-        self.note_len(&waiting);
-        drop(waiting);
-        next.map(|(_, waker)| waker)
     }
 
     pub(crate) fn wake_next(&self) {
@@ -70,14 +111,48 @@ impl StreamWaitQueue {
         }
     }
 
+    /// Wakes all calls, and empties the queue. Calls that join again keep their positions.
     pub(crate) fn wake_all(&self) {
         let mut waiting = self.waiting();
         let woken = std::mem::take(&mut waiting.calls);
         self.note_len(&waiting);
         drop(waiting);
-        for (_, waker) in woken {
-            waker.wake();
+        for mut call in woken {
+            if let Some(waker) = call.state.wake() {
+                waker.wake();
+            }
         }
+    }
+
+    /// Removes the calls that were woken before the last call of this method and were not polled since, and wakes as
+    /// many others. They keep their positions if they join again.
+    pub(crate) fn drop_late(&self) {
+        let mut waiting = self.waiting();
+        let len = waiting.calls.len();
+        waiting.calls.retain_mut(|call| match call.state {
+            CallState::Waiting(_) => true,
+            CallState::Woken => {
+                call.state = CallState::Late;
+                true
+            }
+            CallState::Late => false,
+        });
+        let dropped = len - waiting.calls.len();
+        self.note_len(&waiting);
+        drop(waiting);
+        for _ in 0..dropped {
+            self.wake_next();
+        }
+    }
+
+    /// Returns whether no task watches the queue for late calls. The caller starts one, and calls
+    /// [`end_watch`](Self::end_watch) at its end.
+    pub(crate) fn begin_watch(&self) -> bool {
+        !self.is_watched.load(Ordering::Relaxed) && !self.is_watched.swap(true, Ordering::SeqCst)
+    }
+
+    pub(crate) fn end_watch(&self) {
+        self.is_watched.store(false, Ordering::SeqCst);
     }
 
     #[inline]
@@ -101,7 +176,7 @@ impl StreamWaitQueue {
 
 impl Waiting {
     fn find(&self, ticket: u64) -> Result<usize, usize> {
-        self.calls.binary_search_by_key(&ticket, |(other, _)| *other)
+        self.calls.binary_search_by_key(&ticket, |call| call.ticket)
     }
 }
 
@@ -176,16 +251,16 @@ mod tests {
             |queue, _, _| {
                 queue.wake_next();
                 queue.wake_next();
-                assert_eq!(queue.len(), 3);
+                assert_eq!(queue.len(), 5, "they stay until they leave");
             },
             [1, 1, 0, 0, 0],
         );
         check(|queue, _, _| queue.wake_all(), [1; 5]);
         check(
             |queue, tickets, wakers| {
-                // The first call is woken, finds no stream, and joins again before all others.
+                // The first call is woken, finds no stream, and waits again before all others.
                 queue.wake_next();
-                queue.wait(&mut tickets[0], &wakers[0]);
+                assert!(queue.wait(&mut tickets[0], &wakers[0]), "it was woken");
                 queue.wake_next();
                 queue.wake_next();
             },
@@ -203,16 +278,52 @@ mod tests {
     }
 
     #[test]
+    fn only_the_first_and_woken_calls_have_a_turn() {
+        check(
+            |queue, tickets, wakers| {
+                let is_turn =
+                    |at: usize, tickets: &mut [Option<u64>]| queue.wait(&mut tickets[at], &wakers[at]);
+                assert!(is_turn(0, tickets) && !is_turn(1, tickets));
+                queue.wake_next();
+                queue.wake_next();
+                assert!(!is_turn(2, tickets) && is_turn(1, tickets) && !is_turn(1, tickets));
+                let mut late = None;
+                assert!(!queue.wait(&mut late, Waker::noop()), "a new call is the last");
+                assert!(queue.leave(tickets[0].expect("it waited")) && is_turn(1, tickets));
+                assert!(queue.leave(tickets[1].expect("it waited")), "the first passes its turn on");
+            },
+            [1, 1, 0, 0, 0],
+        );
+    }
+
+    #[test]
+    fn woken_call_that_is_not_polled_is_passed_over() {
+        check(
+            |queue, tickets, wakers| {
+                queue.wake_next();
+                queue.drop_late();
+                assert_eq!(queue.len(), 5);
+                queue.drop_late();
+                assert_eq!(queue.len(), 4);
+                assert!(queue.wait(&mut tickets[0], &wakers[0]), "it was woken");
+                assert_eq!(queue.len(), 5);
+                assert!(queue.leave(tickets[0].expect("it waits")));
+            },
+            [1, 1, 0, 0, 0],
+        );
+    }
+
+    #[test]
     fn stream_admission_reports_free_streams_and_wakes_first_waiter() {
         let queue = Arc::new(StreamWaitQueue::default());
         let stream_admission = StreamAdmission::new(Arc::clone(&queue));
         assert!(stream_admission.may_have_free_stream() && stream_admission.admit().is_none());
         stream_admission.close();
         let mut ticket = None;
-        queue.wait(&mut ticket, Waker::noop());
+        assert!(queue.wait(&mut ticket, Waker::noop()), "no call is before it");
         assert!(!stream_admission.may_have_free_stream());
-        assert!(
-            stream_admission.admit().is_some() && stream_admission.may_have_free_stream() && queue.is_empty()
-        );
+        assert!(stream_admission.admit().is_some() && stream_admission.may_have_free_stream());
+        assert!(stream_admission.admit().is_none(), "it was woken");
+        assert!(queue.leave(ticket.expect("it waits")) && queue.is_empty());
     }
 }

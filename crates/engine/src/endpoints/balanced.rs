@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use thalweg_balance::ConnectivityState;
 use tokio::runtime::Handle;
+use tokio::time::timeout_at;
 
 use super::control::{BalancedConfig, Control, EndpointFactory, Signals};
 use super::views::{Picked, Views};
@@ -57,7 +58,7 @@ impl Balanced {
     pub(super) fn pick(&self, affinity: Option<u64>) -> Option<Arc<Connection>> {
         match self.views.pick(affinity) {
             Picked::Connection(connection) => Some(connection),
-            Picked::Wait | Picked::Failed(_) => None,
+            Picked::Wait | Picked::WaitUntil(_) | Picked::Failed(_) => None,
         }
     }
 
@@ -73,18 +74,24 @@ impl Balanced {
         loop {
             // Created before the choice, so that a later decision is not missed.
             let decided = self.views.decided();
+            let mut wait_until = None;
             match self.views.pick(affinity) {
                 Picked::Connection(connection) => return Ok(connection),
                 Picked::Failed(message) if !wait_for_ready => {
                     return Err(Status::unavailable(message.to_string()));
                 }
+                Picked::WaitUntil(at) => wait_until = Some(at),
                 Picked::Failed(_) | Picked::Wait => {}
             }
             self.signals.call_waits();
             if !self.ensure_running() {
                 return Err(Status::unavailable("failed to connect: the runtime of the call shuts down"));
             }
-            decided.await;
+            match wait_until {
+                None => decided.await,
+                // Elapsed or decided: the choice is made again.
+                Some(at) => drop(timeout_at(at.into(), decided).await),
+            }
         }
     }
 
@@ -105,7 +112,7 @@ impl Balanced {
     pub(super) fn error(&self) -> Option<String> {
         match self.views.pick(None) {
             Picked::Failed(message) => Some(message.to_string()),
-            Picked::Connection(_) | Picked::Wait => None,
+            Picked::Connection(_) | Picked::Wait | Picked::WaitUntil(_) => None,
         }
     }
 

@@ -7,6 +7,7 @@ use thalweg_balance::ConnectivityState;
 
 use super::balanced::Balanced;
 use super::control::BalancedConfig;
+use super::waiting_calls::WaitingCalls;
 use crate::connection::{Connection, StreamWaitQueue};
 use crate::lanes::{Closing, Connector, FreeStream, Lane, LaneSet, Lanes};
 use crate::registry::{self, Registry};
@@ -21,6 +22,7 @@ pub(crate) struct Endpoints {
     kind: Kind,
     /// Calls that wait for a free stream of any endpoint.
     queue: Arc<StreamWaitQueue>,
+    waiting_calls: WaitingCalls,
     /// Target URI with its scheme.
     target: String,
     /// Calls of endpoints that are gone.
@@ -62,7 +64,14 @@ impl Endpoints {
                 Kind::Balanced(Box::new(Balanced::new(lanes, connector, policy, origin)))
             }
         };
-        let endpoints = Arc::new(Self { id: registry::next_id(), kind, queue, target, calls });
+        let endpoints = Arc::new(Self {
+            id: registry::next_id(),
+            kind,
+            queue,
+            waiting_calls: WaitingCalls::default(),
+            target,
+            calls,
+        });
         CHANNELS.add(endpoints.id, &endpoints);
         endpoints
     }
@@ -120,7 +129,11 @@ impl Endpoints {
         }
     }
 
-    pub(crate) fn queue(&self) -> &StreamWaitQueue {
+    pub(crate) fn waiting_calls(&self) -> &WaitingCalls {
+        &self.waiting_calls
+    }
+
+    pub(crate) fn queue(&self) -> &Arc<StreamWaitQueue> {
         &self.queue
     }
 

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Instant;
 
 use thalweg_balance::ConnectivityState;
 use thalweg_balance::policy::{NoneReady, Pick, PickArgs, Picker};
@@ -55,6 +56,8 @@ pub(super) enum Picked {
     Connection(Arc<Connection>),
     /// Wait for the next decision.
     Wait,
+    /// Wait for the next decision, and until then at the latest.
+    WaitUntil(Instant),
     /// The reason why no endpoint is ready.
     Failed(Arc<str>),
 }
@@ -110,6 +113,7 @@ impl Views {
                     return Picked::Wait;
                 }
                 Pick::Queue => return Picked::Wait,
+                Pick::QueueUntil(at) => return Picked::WaitUntil(at),
                 Pick::Fail(message) => return Picked::Failed(message),
             }
         }

@@ -95,6 +95,47 @@ pub(crate) fn plain_message(input: &[u8], len_max: usize) -> Option<&[u8]> {
     if len > len_max { None } else { rest.get(..len) }
 }
 
+/// Checks the sizes of the gRPC messages in a body that passes in pieces.
+#[derive(Debug)]
+pub(crate) struct SizeCheck {
+    size_max: usize,
+    /// The prefix of the current message, as far as it has passed.
+    prefix: Vec<u8>,
+    /// Bytes of the current message that have not passed yet.
+    left: usize,
+}
+
+impl SizeCheck {
+    /// Creates a check for messages of at most `size_max` bytes, as they are sent: compressed, if they are.
+    pub(crate) fn new(size_max: usize) -> Self {
+        Self { size_max, prefix: Vec::new(), left: 0 }
+    }
+
+    pub(crate) fn size_max(&self) -> usize {
+        self.size_max
+    }
+
+    /// Checks the next piece of the body.
+    ///
+    /// # Errors
+    /// Returns the size of the first message that is too large.
+    pub(crate) fn pass(&mut self, mut piece: &[u8]) -> Result<(), usize> {
+        loop {
+            let skipped = self.left.min(piece.len());
+            (self.left, piece) = (self.left - skipped, &piece[skipped..]);
+            let taken = (PREFIX_LEN - self.prefix.len()).min(piece.len());
+            self.prefix.extend_from_slice(&piece[..taken]);
+            piece = &piece[taken..];
+            let Some(&[_, a, b, c, d]) = self.prefix.first_chunk() else { return Ok(()) };
+            self.prefix.clear();
+            self.left = u32::from_be_bytes([a, b, c, d]) as usize;
+            if self.left > self.size_max {
+                return Err(self.left);
+            }
+        }
+    }
+}
+
 /// Returns a prefix for a message of `len` bytes that was received without one.
 ///
 /// # Errors
@@ -160,6 +201,24 @@ mod tests {
         check(false, 0x0102_0304);
         check(false, u32::MAX as usize);
         assert_eq!(prefix(false, 1 << 32), Err(MessageTooLong { len: 1 << 32 }));
+    }
+
+    #[test]
+    fn sizes_are_checked_wherever_the_pieces_end() {
+        let message = |len: usize| [&prefix(false, len).unwrap()[..], &vec![0; len]].concat();
+        let check = |lens: &[usize], size_max: usize, expected: Result<(), usize>| {
+            let wire: Vec<u8> = lens.iter().flat_map(|len| message(*len)).collect();
+            for piece_len in 1..=wire.len().max(1) {
+                let mut sizes = SizeCheck::new(size_max);
+                let outcome = wire.chunks(piece_len).try_for_each(|piece| sizes.pass(piece));
+                assert_eq!(outcome, expected, "{lens:?} in pieces of {piece_len}");
+            }
+        };
+        check(&[], 0, Ok(()));
+        check(&[0, 0], 0, Ok(()));
+        check(&[3, 0, 4], 4, Ok(()));
+        check(&[3, 5, 7], 4, Err(5));
+        check(&[1], 0, Err(1));
     }
 
     #[test]

@@ -16,6 +16,7 @@ use thalweg_balance::Address;
 use tokio::time::{Instant, Timeout, sleep_until, timeout_at};
 
 use super::target::Target;
+use crate::bounded_time::bounded;
 use crate::net::TcpOptions;
 use crate::resolver::AddressSource;
 use crate::status::Status;
@@ -33,7 +34,7 @@ pub(crate) struct Addresses {
 
 impl Addresses {
     pub(crate) fn new(target: Target, source: AddressSource, timeout: Duration) -> Self {
-        Self { target, source, timeout, last: Mutex::default() }
+        Self { target, source, timeout: bounded(timeout), last: Mutex::default() }
     }
 
     /// Attempts the addresses that `tcp` permits, and returns the first success. Calls `resolved` when a name was

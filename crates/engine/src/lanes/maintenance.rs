@@ -8,6 +8,7 @@ use thalweg_http2::ErrorCode;
 use tokio::time::{Instant, sleep_until};
 
 use super::observers::ConnectionObserver;
+use crate::bounded_time::bounded;
 use crate::connection::{Connection, Keepalive, KeepaliveCheck, KeepaliveState, end_silent};
 
 /// Maintenance settings of a channel's connections. Off by default, without any timer.
@@ -34,7 +35,7 @@ pub(super) fn permits_fewer_pings(code: ErrorCode, debug: &[u8]) -> bool {
 impl Maintenance {
     pub(crate) fn new(keepalive: Option<Keepalive>, idle_max: Option<Duration>) -> Self {
         let keepalive = keepalive.map(|keepalive| keepalive.at_least(Keepalive::CLIENT_INTERVAL_MIN));
-        Self { keepalive, doubled: AtomicU32::new(0), idle_max }
+        Self { keepalive, doubled: AtomicU32::new(0), idle_max: idle_max.map(bounded) }
     }
 
     /// Returns the same settings without an idle timeout, for another endpoint.

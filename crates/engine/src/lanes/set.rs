@@ -16,6 +16,7 @@ use super::number::Lanes;
 use super::observers::{LaneObserver, LaneSetObserver};
 use super::policy_task::{Closing, LaneControl, PolicyTask};
 use super::target::Target;
+use crate::bounded_time::bounded;
 use crate::connection::{Connection, StreamWaitQueue};
 use crate::executor::current_cpu;
 use crate::per_thread::{PerThread, thread_number};
@@ -281,7 +282,7 @@ impl LaneSet {
 
     /// Returns the shortest backoff after a failed attempt to connect.
     pub(crate) fn backoff_min(&self) -> Duration {
-        self.connector.backoff.base_delay
+        bounded(self.connector.backoff.base_delay)
     }
 
     /// Returns the calls in flight on all lanes that accept calls.

@@ -26,6 +26,7 @@ pub(crate) struct Target {
     text: String,
     addresses: Addresses,
     security: Security,
+    name: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,7 +77,12 @@ impl Target {
             text if text.starts_with("http://") => Security::Plain,
             _ => Security::Unspecified,
         };
-        Ok(Self { text: text.to_owned(), addresses, security })
+        Ok(Self { text: text.to_owned(), addresses, security, name: None })
+    }
+
+    /// Sets the name for messages, in place of the text.
+    pub(crate) fn rename(&mut self, name: &str) {
+        self.name = Some(name.to_owned());
     }
 
     pub(crate) fn security(&self) -> Security {
@@ -85,6 +91,9 @@ impl Target {
 
     /// Returns the target with its scheme, as gRFC A66 requires: `dns:///` if it was given without one.
     pub(crate) fn canonical(&self) -> String {
+        if let Some(name) = &self.name {
+            return name.clone();
+        }
         match &self.addresses {
             Addresses::Dns { .. } if !self.text.starts_with("dns:") => format!("dns:///{}", self.authority()),
             _ => self.text.clone(),
@@ -161,7 +170,7 @@ impl Resolver for Target {
 
 impl std::fmt::Display for Target {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.text)
+        f.write_str(self.name.as_ref().unwrap_or(&self.text))
     }
 }
 

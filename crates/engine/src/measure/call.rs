@@ -1,8 +1,8 @@
 //! Measurement of one call, on either side.
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use http::HeaderMap;
 use opentelemetry::{KeyValue, Value};
@@ -39,6 +39,12 @@ struct Measured {
     /// Number of retries by policy, and their backoff in nanoseconds.
     retries: AtomicU64,
     retry_delay_ns: AtomicU64,
+    /// Hedged attempts besides the first.
+    hedges: AtomicU64,
+    /// The hedged attempt that determines the call's outcome, if it is not the first.
+    winner: OnceLock<CallMeasure>,
+    /// Whether this is one hedged attempt, not a call.
+    is_hedge: bool,
     /// Whether the last attempt has ended, and the next one waits for its backoff.
     between_attempts: AtomicBool,
     is_over: AtomicBool,
@@ -130,6 +136,10 @@ impl CallMeasure {
     }
 
     fn begin(side: Side, method: Value, trace: Option<Trace>) -> Self {
+        Self::begin_as(side, method, trace, false)
+    }
+
+    fn begin_as(side: Side, method: Value, trace: Option<Trace>, is_hedge: bool) -> Self {
         Self(Some(Arc::new(Measured {
             side,
             method,
@@ -140,6 +150,9 @@ impl CallMeasure {
             transparent_retries: AtomicU64::new(0),
             retries: AtomicU64::new(0),
             retry_delay_ns: AtomicU64::new(0),
+            hedges: AtomicU64::new(0),
+            winner: OnceLock::new(),
+            is_hedge,
             between_attempts: AtomicBool::new(false),
             is_over: AtomicBool::new(false),
             trace,
@@ -353,6 +366,45 @@ impl CallMeasure {
         }
     }
 
+    /// Starts another attempt of a client's call while others are under way. `previous` is the number of earlier ones.
+    /// The result measures this attempt alone, until its end.
+    pub(crate) fn start_hedge(&self, previous: u32) -> Self {
+        let Some(measured) = &self.0 else { return Self(None) };
+        measured.hedges.fetch_add(1, Ordering::Relaxed);
+        let side = match &measured.side {
+            Side::Client(metrics) => {
+                metrics.attempt_started(KeyValue::new(METHOD, measured.method.clone()));
+                Side::Client(Arc::clone(metrics))
+            }
+            Side::Server(_) | Side::Uncounted => Side::Uncounted,
+        };
+        let trace = match &measured.trace {
+            Some(Trace::Client(trace, observed)) => {
+                Some(Trace::Client(trace.hedge(previous), Arc::clone(observed)))
+            }
+            Some(Trace::Server { .. } | Trace::UnstartedCall(_)) | None => None,
+        };
+        Self::begin_as(side, measured.method.clone(), trace, true)
+    }
+
+    /// Notes that a hedged attempt determines the call's outcome. The first attempt counts as cancelled, unless it has
+    /// ended.
+    pub(crate) fn adopt(&self, hedge: &Self) {
+        let (Some(measured), Some(winner)) = (&self.0, &hedge.0) else { return };
+        if !measured.between_attempts.load(Ordering::Relaxed) {
+            self.end_attempt(&Status::new(Code::Cancelled, "another attempt has responded"));
+        }
+        let received = winner.received.load(Ordering::Relaxed);
+        measured.received.store(received, Ordering::Relaxed);
+        if let (Some(Trace::Client(trace, _)), Some(Trace::Client(winner, _))) =
+            (&measured.trace, &winner.trace)
+        {
+            trace.adopt(winner);
+        }
+        // Only one attempt wins.
+        let _ = measured.winner.set(hedge.clone());
+    }
+
     /// Ends the call. Only the first end counts.
     #[inline]
     pub(crate) fn end(&self, code: Code) {
@@ -374,10 +426,15 @@ impl Measured {
         if self.is_over.swap(true, Ordering::Relaxed) {
             return;
         }
-        if !self.between_attempts.load(Ordering::Relaxed) {
+        if let Some(CallMeasure(Some(winner))) = self.winner.get() {
+            winner.received.store(self.received.load(Ordering::Relaxed), Ordering::Relaxed);
+            winner.end(code, status);
+        } else if !self.between_attempts.load(Ordering::Relaxed) {
             self.record_attempt(code);
         }
-        if let Side::Client(metrics) = &self.side {
+        if let Side::Client(metrics) = &self.side
+            && !self.is_hedge
+        {
             let labels = self.labels(code, metrics.target.clone());
             metrics.instruments.call_duration.record(self.started_at.elapsed().as_secs_f64(), &labels);
             // Calls without retries are not recorded (gRFC A96).
@@ -386,6 +443,10 @@ impl Measured {
             let transparent = self.transparent_retries.load(Ordering::Relaxed);
             if transparent > 0 {
                 metrics.instruments.transparent_retries.record(transparent, &labels);
+            }
+            let hedges = self.hedges.load(Ordering::Relaxed);
+            if hedges > 0 {
+                metrics.instruments.hedges.record(hedges, &labels);
             }
             let retries = self.retries.load(Ordering::Relaxed);
             if retries > 0 {

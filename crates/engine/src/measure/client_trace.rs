@@ -19,6 +19,8 @@ pub(super) struct ClientTrace {
     started_at: SystemTime,
     /// Span name of attempts.
     name: String,
+    /// Whether it is one hedged attempt: the span of the call ends with the call.
+    is_hedge: bool,
     attempts: Mutex<Attempts>,
 }
 
@@ -44,7 +46,23 @@ impl ClientTrace {
         let span = attempt(traces, &name, &call, 0, false);
         let attempts = Attempts { span, has_waited: false, metadata: HeaderMap::new(), kept: None };
         let (traces, attempts) = (traces.clone(), Mutex::new(attempts));
-        Self { traces, call, started_at: SystemTime::now(), name, attempts }
+        Self { traces, call, started_at: SystemTime::now(), name, is_hedge: false, attempts }
+    }
+
+    /// Starts another attempt while others are under way. `previous` is the number of earlier ones.
+    pub(super) fn hedge(&self, previous: u32) -> Self {
+        let (traces, call, name) = (self.traces.clone(), self.call.clone(), self.name.clone());
+        let span = attempt(&traces, &name, &call, previous, false);
+        let metadata = self.attempts().metadata.clone();
+        let attempts = Mutex::new(Attempts { span, has_waited: false, metadata, kept: None });
+        Self { traces, call, started_at: SystemTime::now(), name, is_hedge: true, attempts }
+    }
+
+    /// Makes the attempt of `hedge` the current one.
+    pub(super) fn adopt(&self, hedge: &Self) {
+        let span = Arc::clone(&hedge.attempts().span);
+        let former = mem::replace(&mut self.attempts().span, span);
+        drop(former);
     }
 
     /// Returns the request's metadata, with the context of the first attempt.
@@ -131,7 +149,9 @@ impl ClientTrace {
     pub(super) fn end(&self, outcome: Result<(), &Status>) {
         let attempt = Arc::clone(&self.attempts().span);
         span::end(&attempt.context, outcome);
-        span::end(&self.call, outcome);
+        if !self.is_hedge {
+            span::end(&self.call, outcome);
+        }
     }
 
     fn attempts(&self) -> MutexGuard<'_, Attempts> {

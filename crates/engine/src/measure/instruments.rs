@@ -45,6 +45,7 @@ pub(super) struct ClientInstruments {
     pub(super) attempt: Each,
     pub(super) transparent_retries: Histogram<u64>,
     pub(super) retries: Histogram<u64>,
+    pub(super) hedges: Histogram<u64>,
     pub(super) retry_delay: Histogram<f64>,
     pub(super) disconnections: Counter<u64>,
     pub(super) attempts_succeeded: Counter<u64>,
@@ -95,6 +96,12 @@ impl ClientInstruments {
                 .u64_histogram("grpc.client.call.retries")
                 .with_unit("{retry}")
                 .with_description("Retries by policy per call, for calls with retries.")
+                .with_boundaries(RETRIES.to_vec())
+                .build(),
+            hedges: meter
+                .u64_histogram("grpc.client.call.hedges")
+                .with_unit("{hedge}")
+                .with_description("Hedged attempts per call besides the first, for calls with any.")
                 .with_boundaries(RETRIES.to_vec())
                 .build(),
             retry_delay: seconds(

@@ -92,7 +92,7 @@ impl<F: Future<Output = Response<B>>, B: OutgoingBody> Future for ResponseFuture
                 trailers,
             }),
             Front::Started(first) => {
-                let pieces = Pieces { first, body: Some(body), trailers: Trailers::None };
+                let pieces = Pieces { first, body: Some(body), trailers: Trailers::None, sizes: None };
                 HandlerResponse::Started(Box::new((head, pieces)))
             }
         }))

@@ -19,6 +19,7 @@ use super::draining::Draining;
 use super::fallback::Fallback;
 use super::maintenance::Times;
 use super::memory;
+use crate::bounded_time::bounded;
 use crate::connection::{self, Keepalive, KeepalivePolicy};
 use crate::executor::{Executor, ExecutorError, ExecutorOptions};
 use crate::measure::{self, ServerMeasure};
@@ -190,13 +191,13 @@ impl ServerConfig {
             memory_max: self.max_memory.unwrap_or_else(memory::default_max),
             buffer_budget: self.http2.buffer_budget,
             times: Times {
-                idle_max: self.max_connection_idle,
-                age_max: self.max_connection_age,
-                age_grace: self.max_connection_age_grace,
+                idle_max: self.max_connection_idle.map(bounded),
+                age_max: self.max_connection_age.map(bounded),
+                age_grace: self.max_connection_age_grace.map(bounded),
                 keepalive: keepalive.unwrap_or(KEEPALIVE_DEFAULT),
-                header: self.header_timeout,
-                request: self.request_timeout,
-                response: self.reply_timeout,
+                header: bounded(self.header_timeout),
+                request: self.request_timeout.map(bounded),
+                response: self.reply_timeout.map(bounded),
             },
         };
         Acceptor {

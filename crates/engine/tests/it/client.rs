@@ -1,18 +1,21 @@
 //! Responses at the client: valid gRPC responses, and the handling of all others (PROTOCOL-HTTP2).
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use thalweg_engine::http2::ErrorCode;
 use thalweg_engine::http2::frame::{Flags, Kind, Setting};
-use thalweg_engine::{CallOptions, Channel, Code, Method, Status};
+use thalweg_engine::policy::PolicyConfig;
+use thalweg_engine::{CallOptions, Channel, Code, EndpointList, Keepalive, Method, Status};
 use tokio::sync::mpsc;
 
 use crate::support::peer::{OK, OK_HEADERS, Peer};
 use crate::support::{
     CHAT, COUNT, ECHO, Echo, Message, Messages, NO_METADATA, Receiver, Served, call_options, channel_config,
-    connected, count, echo, fields, in_flight, items, raw, settled, soon, spawn_echo, stream, unary, until,
+    connected, count, echo, fields, in_flight, items, raw, server_config, settled, soon, spawn_echo,
+    spawn_echo_with, stream, unary, until,
 };
 
 /// Returns the outcomes of a unary call and of a stream that the server answers with the frames of `say`.
@@ -367,4 +370,35 @@ async fn message_waits_for_the_servers_window() {
         .send()
         .await;
     soon(call).await.expect("no panic").expect("a response");
+}
+
+/// `Duration::MAX` stands for "unlimited" in settings of times.
+#[tokio::test(start_paused = true)]
+async fn longest_times_are_unlimited() {
+    let unlimited = Duration::MAX;
+    let keepalive = Some(Keepalive::every(unlimited).timeout(unlimited).without_calls(true));
+    for policy in [PolicyConfig::default(), PolicyConfig::RoundRobin] {
+        let server = server_config(|config| {
+            (config.max_connection_idle, config.max_connection_age) = (Some(unlimited), Some(unlimited));
+            (config.max_connection_age_grace, config.keepalive) = (Some(unlimited), keepalive);
+            (config.header_timeout, config.request_timeout) = (unlimited, Some(unlimited));
+            config.reply_timeout = Some(unlimited);
+        });
+        let served = Served::start(server, Echo::default().router());
+        let channel = served.channel(|config| {
+            config.load_balancing = policy.clone();
+            config.set_resolver(EndpointList::new(["10.0.0.1:1".parse::<SocketAddr>().expect("an address")]));
+            config.connect_timeout = unlimited;
+            (config.idle_timeout, config.keepalive) = (Some(unlimited), keepalive);
+            (config.backoff.base_delay, config.backoff.max_delay) = (unlimited, unlimited);
+            (config.resolution_refresh, config.resolution_interval_min) = (Some(unlimited), unlimited);
+            config.call_options.timeout = Some(unlimited);
+        });
+        let channel = channel.await;
+        let options = channel.call_options().clone();
+        let call = spawn_echo_with(&channel, raw("x"), options);
+        soon(call).await.expect("no panic").expect("a response");
+        tokio::time::sleep(Duration::from_secs(3600)).await;
+        soon(echo(&channel, raw("x"))).await.expect("a response");
+    }
 }

@@ -22,9 +22,11 @@ use thalweg_engine::{
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
-use crate::support::connected;
-use crate::support::peer::{OK, OK_HEADERS};
+use crate::support::peer::{OK, OK_HEADERS, Peer};
+use crate::support::{channel_config, connected, connected_by, soon};
 
 /// A body of pieces that arrive one after the other, some of them late.
 #[derive(Default)]
@@ -605,4 +607,110 @@ async fn refused_request_is_sent_again() {
         let response = call.await.expect("no panic").expect("a response");
         assert_eq!(read(response.into_body()).await.expect("a body").0, [&b"\0\0\0\0\x01y"[..]]);
     }
+}
+
+/// A channel whose service config limits the calls of `/test.Echo/...`, and its peer.
+async fn limited(settings: &str) -> (Channel, Peer, mpsc::UnboundedReceiver<tokio::io::DuplexStream>) {
+    let json = format!(r#"{{ "methodConfig": [{{ "name": [{{ "service": "test.Echo" }}], {settings} }}] }}"#);
+    connected_by(channel_config(|config| config.service_config = Some(json.into())), &[]).await
+}
+
+fn spawn_raw(channel: &Channel, request: Request<Pieces>) -> JoinHandle<Result<Response<RawBody>, Status>> {
+    let call = channel.raw(request, &CallOptions::default());
+    tokio::spawn(call)
+}
+
+#[tokio::test(start_paused = true)]
+async fn timeout_of_the_service_config_applies_to_grpc_calls() {
+    let (channel, mut peer, _accepted) = limited(r#""timeout": "2s""#).await;
+    for (own, content_type, sent, ends) in [
+        (None, GRPC, Some("2S"), true),
+        (Some("5S"), GRPC, Some("2S"), true),
+        // API layers apply the timeouts of their requests.
+        (Some("1S"), GRPC, Some("1S"), false),
+        (None, "application/json", None, false),
+    ] {
+        let mut request = request("/test.Echo/Echo", content_type, Pieces::of([b"\0\0\0\0\0"]));
+        if let Some(own) = own {
+            request.headers_mut().insert("grpc-timeout", HeaderValue::from_static(own));
+        }
+        let (started, call) = (Instant::now(), spawn_raw(&channel, request));
+        let headers = soon(peer.next_of(Kind::Headers)).await.text();
+        let timeout = headers.lines().find_map(|line| line.strip_prefix("grpc-timeout: "));
+        assert_eq!(timeout, sent, "{own:?}, {content_type}");
+        if ends {
+            let status = soon(call).await.expect("no panic").expect_err("no response");
+            assert_eq!((status.code(), started.elapsed().as_secs()), (Code::DeadlineExceeded, 2), "{status}");
+        } else {
+            tokio::time::sleep(Duration::from_secs(10)).await;
+            assert!(!call.is_finished(), "{own:?}, {content_type}");
+            call.abort();
+        }
+        assert_eq!(soon(peer.next_of(Kind::RstStream)).await.code(), ErrorCode::Cancel);
+    }
+    let started = Instant::now();
+    let call = spawn_raw(&channel, request("/test.Echo/Echo", GRPC, Pieces::of([b"\0\0\0\0\0"])));
+    let stream = soon(peer.next_of(Kind::Headers)).await.stream;
+    peer.headers(stream, false, OK_HEADERS).message(stream, false, b"x").send().await;
+    let body = soon(call).await.expect("no panic").expect("a response").into_body();
+    let status = read(body).await.expect_err("no end");
+    assert_eq!((status.code(), started.elapsed().as_secs()), (Code::DeadlineExceeded, 2), "{status}");
+    assert_eq!(soon(peer.next_of(Kind::RstStream)).await.code(), ErrorCode::Cancel);
+}
+
+#[tokio::test(start_paused = true)]
+async fn message_sizes_of_the_service_config_apply_to_grpc_calls() {
+    let settings = r#""maxRequestMessageBytes": 3, "maxResponseMessageBytes": 4"#;
+    let (channel, mut peer, _accepted) = limited(settings).await;
+    let message = |len: u8| [&[0, 0, 0, 0, len][..], &vec![0; len.into()]].concat();
+    let path = "/test.Echo/Echo";
+    let too_large = |outcome: Result<Response<RawBody>, Status>, named: &str| {
+        let status = outcome.expect_err("it is too large");
+        assert_eq!(status.code(), Code::ResourceExhausted, "{status}");
+        assert!(status.message().contains(named), "{status}");
+    };
+    let pieces = [message(3), message(4)].concat();
+    let whole = Pieces::of([&pieces]);
+    too_large(
+        soon(spawn_raw(&channel, request(path, GRPC, whole))).await.expect("no panic"),
+        "maxRequestMessageBytes",
+    );
+    let streamed =
+        Pieces { later: Some(mpsc::unbounded_channel().1), ..Pieces::of([&pieces[..10], &pieces[10..]]) };
+    too_large(
+        soon(spawn_raw(&channel, request(path, GRPC, streamed))).await.expect("no panic"),
+        "maxRequestMessageBytes",
+    );
+    for (len, is_whole) in [(4, true), (5, true), (4, false), (5, false)] {
+        let call = spawn_raw(&channel, request(path, GRPC, Pieces::of([&message(3)])));
+        // The beginning of the streamed request above was sent, too.
+        let mut data = soon(peer.next_of(Kind::Data)).await;
+        while !data.end_stream {
+            data = soon(peer.next_of(Kind::Data)).await;
+        }
+        let stream = data.stream;
+        peer.headers(stream, false, OK_HEADERS);
+        if !is_whole {
+            peer.send().await;
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        peer.message(stream, false, &vec![0; len]).headers(stream, true, OK).send().await;
+        let outcome = match soon(call).await.expect("no panic") {
+            Ok(response) => {
+                let head = response.map(read);
+                head.into_body().await.map(|_| Response::default())
+            }
+            Err(status) => Err(status),
+        };
+        if len == 4 {
+            outcome.map(drop).expect("small enough");
+        } else {
+            too_large(outcome, "maxResponseMessageBytes");
+        }
+    }
+    // Other protocols apply the limits to their own messages.
+    let call = spawn_raw(&channel, request(path, "application/json", Pieces::of([&[0xff; 20]])));
+    let stream = soon(peer.next_of(Kind::Data)).await.stream;
+    peer.headers(stream, true, &[(":status", "200")]).send().await;
+    soon(call).await.expect("no panic").expect("a response");
 }

@@ -193,6 +193,69 @@ async fn call_may_have_its_own_policy() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn retries_of_the_service_config_can_be_turned_off() {
+    let call = async |config: ChannelConfig, options: CallOptions, responses: &[Response]| {
+        let (channel, mut peer, _accepted) = connected_by(config, &[]).await;
+        let call = spawn_echo_with(&channel, raw("x"), options);
+        serve(&mut peer, responses).await;
+        soon(call).await.expect("no panic").map(drop).map_err(|status| status.code())
+    };
+    let unavailable = Err(Code::Unavailable);
+    let mut off = config(POLICY, "");
+    off.retries = false;
+    assert_eq!(call(off.clone(), CallOptions::default(), &[UNAVAILABLE]).await, unavailable);
+    assert_eq!(
+        call(config(POLICY, ""), CallOptions::default().without_retries(), &[UNAVAILABLE]).await,
+        unavailable
+    );
+    let own = CallOptions::default().retry(RetryPolicy::new(2, [Code::Unavailable]));
+    assert_eq!(call(off.clone(), own, &[UNAVAILABLE, Succeeds]).await, Ok(()));
+    // Transparent retries remain.
+    assert_eq!(call(off, CallOptions::default(), &[Refuses, Succeeds]).await, Ok(()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn attempts_of_the_service_config_are_capped() {
+    let policy = POLICY.replace("\"maxAttempts\": 4", "\"maxAttempts\": 100");
+    for (cap, expected) in [(None, 5), (Some(2), 2), (Some(1), 1), (Some(7), 7)] {
+        let mut config = config(&policy, "");
+        config.max_call_attempts = cap.unwrap_or(config.max_call_attempts);
+        let (channel, mut peer, _accepted) = connected_by(config, &[]).await;
+        let call = spawn_echo(&channel, "x");
+        serve(&mut peer, &vec![UNAVAILABLE; expected]).await;
+        let outcome = soon(call).await.expect("no panic");
+        assert_eq!(outcome.expect_err("it fails").code(), Code::Unavailable, "{cap:?}");
+    }
+}
+
+/// A streaming call that has sent more than the buffers keep is not retried.
+#[tokio::test(start_paused = true)]
+async fn retry_buffers_have_limits() {
+    type Setting = fn(&mut ChannelConfig, &mut CallOptions);
+    let settings: [(Setting, bool); 6] = [
+        (|_, _| {}, true),
+        (|config, _| config.call_retry_buffer_size = 11, false),
+        (|config, _| config.call_retry_buffer_size = 12, true),
+        (|config, _| config.retry_buffer_size = 11, false),
+        (|_, options| options.retry_buffer_size = Some(11), false),
+        (|config, options| (config.call_retry_buffer_size, options.retry_buffer_size) = (0, Some(12)), true),
+    ];
+    for (at, (set, is_retried)) in settings.into_iter().enumerate() {
+        let (mut config, mut options) = (config(POLICY, ""), CallOptions::default());
+        set(&mut config, &mut options);
+        let (channel, mut peer, _accepted) = connected_by(config, &[]).await;
+        let call = tokio::spawn(async move {
+            // Two messages of one byte, with their prefixes.
+            let mut responses = stream(&channel, &CHAT, items(vec![raw("w"), raw("x")]), &options).await?;
+            responses.message().await
+        });
+        let responses: &[_] = if is_retried { &[UNAVAILABLE, Succeeds] } else { &[UNAVAILABLE] };
+        serve(&mut peer, responses).await;
+        assert_eq!(soon(call).await.expect("no panic").is_ok(), is_retried, "setting {at}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn lost_connection_and_failed_reconnection_are_retried() {
     let policy = RetryPolicy::new(5, [Code::Unavailable]);
     let (channel, peer, mut accepted) = connected_by(

@@ -1,11 +1,17 @@
 //! SETTINGS_MAX_CONCURRENT_STREAMS (RFC 9113 §5.1.2): calls without a free stream wait for their turn.
 
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Poll;
 use std::time::Duration;
 
 use thalweg_engine::http2::ErrorCode;
 use thalweg_engine::http2::frame::{Kind, Setting};
 use thalweg_engine::{Code, Lanes};
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 use crate::support::peer::{OK, OK_HEADERS, Peer};
 use crate::support::{
@@ -160,6 +166,58 @@ async fn every_waiting_call_gets_a_turn() {
     for caller in callers {
         soon(caller).await.expect("no panic");
     }
+}
+
+/// Callers that make one call after another do not overtake calls that wait.
+#[tokio::test(start_paused = true)]
+async fn callers_take_turns_for_a_single_stream() {
+    const CALLERS: usize = 64;
+    let config = server_config(|config| config.http2.max_concurrent_streams = 1);
+    let channel = Served::start(config, Echo::default().router()).channel(|_| {}).await;
+    let counts: Arc<[AtomicUsize; CALLERS]> = Arc::new([const { AtomicUsize::new(0) }; CALLERS]);
+    let callers: Vec<_> = (0..CALLERS)
+        .map(|caller| {
+            let (channel, counts) = (channel.clone(), Arc::clone(&counts));
+            tokio::spawn(async move {
+                for _ in 0..20 {
+                    echo(&channel, raw("x")).await.expect("a response");
+                    counts[caller].fetch_add(1, Ordering::SeqCst);
+                    let made = || counts.iter().map(|count| count.load(Ordering::SeqCst));
+                    let (least, most) = (made().min().expect("callers"), made().max().expect("callers"));
+                    assert!(most - least <= 1, "{least} to {most} calls");
+                }
+            })
+        })
+        .collect();
+    for caller in callers {
+        soon(caller).await.expect("no panic");
+    }
+}
+
+/// A call that waits and whose future is not polled delays the others for a second at most.
+#[tokio::test(start_paused = true)]
+async fn call_that_is_not_polled_gives_up_its_turn() {
+    let (channel, mut peer, _accepted) = connected(&[Setting::MaxConcurrentStreams(1)]).await;
+    let first = spawn_echo(&channel, "first");
+    until(|| in_flight(&channel) == 1).await;
+    let mut stalled = pin!(echo(&channel, raw("stalled")));
+    assert!(is_pending(stalled.as_mut()).await);
+    let third = spawn_echo(&channel, "third");
+    until(|| channel.waiting() == 2).await;
+    assert_eq!(respond_next(&mut peer).await, "first");
+    soon(first).await.expect("no panic").expect("a response");
+    let started = Instant::now();
+    assert_eq!(respond_next(&mut peer).await, "third");
+    assert!(started.elapsed() <= Duration::from_secs(1), "{:?}", started.elapsed());
+    soon(third).await.expect("no panic").expect("a response");
+    let responded = async { assert_eq!(respond_next(&mut peer).await, "stalled") };
+    let (outcome, ()) = tokio::join!(soon(stalled), responded);
+    outcome.expect("a response");
+}
+
+/// Polls a future once, and returns whether it waits.
+async fn is_pending<F: Future>(mut future: Pin<&mut F>) -> bool {
+    poll_fn(|cx| Poll::Ready(future.as_mut().poll(cx).is_pending())).await
 }
 
 /// New lanes take waiting calls, and calls use the lane with the fewest.

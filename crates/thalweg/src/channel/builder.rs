@@ -142,6 +142,34 @@ impl ChannelBuilder {
         self
     }
 
+    /// Sets whether the retry and hedging policies of the service config apply,
+    /// [`ChannelConfig::retries`](engine::ChannelConfig::retries); true by default.
+    pub fn retries(mut self, is_enabled: bool) -> Self {
+        self.config.retries = is_enabled;
+        self
+    }
+
+    /// Sets the maximum of `maxAttempts` in the service config,
+    /// [`ChannelConfig::max_call_attempts`](engine::ChannelConfig::max_call_attempts); 5 by default.
+    pub fn max_call_attempts(mut self, attempts: u32) -> Self {
+        self.config.max_call_attempts = attempts;
+        self
+    }
+
+    /// Sets how many sent bytes a streaming call keeps for retries,
+    /// [`ChannelConfig::call_retry_buffer_size`](engine::ChannelConfig::call_retry_buffer_size); 256 KiB by default.
+    pub fn call_retry_buffer_size(mut self, bytes: usize) -> Self {
+        self.config.call_retry_buffer_size = bytes;
+        self
+    }
+
+    /// Sets how many sent bytes all streaming calls keep for retries,
+    /// [`ChannelConfig::retry_buffer_size`](engine::ChannelConfig::retry_buffer_size); 16 MiB by default.
+    pub fn retry_buffer_size(mut self, bytes: usize) -> Self {
+        self.config.retry_buffer_size = bytes;
+        self
+    }
+
     /// Adds balancing policies of the application, [`ChannelConfig::policies`](engine::ChannelConfig::policies), by the
     /// names that service configs use; none by default.
     pub fn policies(mut self, policies: PolicyRegistry) -> Self {

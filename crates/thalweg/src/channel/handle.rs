@@ -114,6 +114,8 @@ impl Channel {
     ) -> Result<Response<Res>, Status> {
         #[cfg(feature = "web")]
         if let Some(client) = &self.web {
+            let configured = self.engine.configured(method, options);
+            let options = configured.as_deref().unwrap_or(options);
             return Box::pin(web_channel::unary(client, method, request, options)).await;
         }
         let (metadata, message) = (request.metadata().as_ref(), RequestMessage(&request));
@@ -227,6 +229,8 @@ impl Channel {
     ) -> Result<(StartedCall<R>, http::HeaderMap), Status> {
         #[cfg(feature = "web")]
         if let Some(client) = &self.web {
+            let configured = self.engine.configured(method, options);
+            let options = configured.as_deref().unwrap_or(options);
             let stream = web_channel::stream(client, method, metadata, requests, kind, options);
             let (metadata, responses) = Box::pin(stream).await?;
             return Ok((StartedCall::Web(responses), metadata));

@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use futures_core::Stream;
-use thalweg_engine::server::{Handler, ServerMethod};
-use thalweg_engine::{self as engine, Encoding, Method, ServiceOptions};
+use thalweg_engine::server::{Handler, ServerMethod, StreamingCall, StreamingHandler};
+use thalweg_engine::{self as engine, Encoding, Method, RequestHead, ServiceOptions};
 use tonic::{Request, Response, Status};
 
 use super::handle::ServerHandle;
@@ -65,7 +66,8 @@ impl<'a> Methods<'a> {
         call_type: CallType,
         last: Arc<Last>,
     ) -> Intercepted<Req> {
-        let method = Method::from_path(&self.path(name)).unwrap_or_else(|error| panic!("{error}"));
+        // The calls of an invalid name are refused by `insert`.
+        let method = Method::from_path(&self.path(name)).unwrap_or(Method::new("/invalid/invalid"));
         Intercepted::new(self.chain.clone(), method, call_type, last)
     }
 
@@ -79,9 +81,17 @@ impl<'a> Methods<'a> {
         self.router.server.clone()
     }
 
-    /// Registers a handler; the requests are decoded as `Req`.
+    /// Registers a handler; the requests are decoded as `Req`. Calls of a method without a valid name fail with
+    /// INTERNAL.
     fn insert<Req: Message>(&mut self, name: &str, handler: Handler, options: &ServiceOptions) {
         let path = self.path(name);
+        let handler = match Method::from_path(&path) {
+            Ok(_) => handler,
+            Err(error) => Handler::streaming(InvalidName(engine::Status::new(
+                engine::Code::Internal,
+                error.to_string(),
+            ))),
+        };
         let mut options = options.clone();
         options.send_compressed = options.send_compressed.or(self.router.send_compressed);
         let method =
@@ -225,6 +235,16 @@ impl<'a> Methods<'a> {
             )
         };
         self.insert::<Req>(name, handler, options);
+    }
+}
+
+/// Handler of a method whose name is invalid.
+struct InvalidName(engine::Status);
+
+impl StreamingHandler for InvalidName {
+    fn start(&self, _: &RequestHead, call: StreamingCall) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        call.fail(&self.0);
+        Box::pin(std::future::ready(()))
     }
 }
 

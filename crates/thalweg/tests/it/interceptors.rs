@@ -4,9 +4,10 @@ use std::sync::{Arc, Mutex};
 
 use thalweg::interceptor::{AnyMessage, Call, Interceptor, Messages, Next, Reply, Side, head};
 use thalweg::metadata::MetadataMap;
-use thalweg::server::{InterceptedService, ServerBuilder};
+use thalweg::server::{InterceptedService, Methods, ServerBuilder, Service};
 use thalweg::{
-    CallOptions, Caller, Code, InterceptedChannel, Raw, Request, Response, Server, Status, Streaming,
+    CallOptions, Caller, Code, InterceptedChannel, Method, Raw, Request, Response, Server, ServiceOptions,
+    Status, Streaming,
 };
 
 use crate::support::{CHAT, COUNT, ECHO, Echo, REPEAT, connect, echo, items, raw, start};
@@ -575,5 +576,42 @@ mod layers {
         let all = [Err("Unknown: overloaded"); 4];
         check(|channel| channel.with_interceptor(overloaded()), |server| server, all).await;
         check(|channel| channel, |server| server.interceptor(overloaded()), all).await;
+    }
+}
+
+/// A service with a method whose name is invalid.
+struct Misnamed;
+
+impl Service for Misnamed {
+    const NAME: &'static str = "test.Misnamed";
+
+    fn register(self, methods: &mut Methods<'_>) {
+        let (service, options) = (Arc::new(self), ServiceOptions::default());
+        let call = |_: Arc<Self>, request: Request<Raw>| async { Ok(Response::new(request.into_inner())) };
+        methods.unary("Echo/Twice", &service, &options, call);
+        methods.unary("Echo", &service, &options, call);
+    }
+}
+
+#[tokio::test]
+async fn method_with_an_invalid_name_fails_its_calls() {
+    static TWICE: Method = Method::new("/test.Misnamed/Echo/Twice");
+    static ECHO: Method = Method::new("/test.Misnamed/Echo");
+    type With = fn(ServerBuilder) -> ServerBuilder;
+    let with: [With; 3] = [
+        |server| server,
+        |server| server.interceptor(head(Ok)),
+        |server| server.interceptor(Recording("server", Log::default())),
+    ];
+    for with in with {
+        let channel = connect(&start(with(Server::builder()).add_service(Misnamed)).await).await;
+        let call = async |method| {
+            let options = CallOptions::default();
+            channel.unary::<Raw, Raw>(method, Request::new(raw("x")), &options).await
+        };
+        let status = call(&TWICE).await.expect_err("its name is invalid");
+        assert_eq!(status.code(), Code::Internal, "{status}");
+        assert!(status.message().contains("/test.Misnamed/Echo/Twice"), "{status}");
+        call(&ECHO).await.expect("a response");
     }
 }

@@ -17,6 +17,7 @@ use thalweg_engine::http2::frame::Kind;
 const CALL_DURATION: &str = "grpc.client.call.duration";
 const STARTED: &str = "grpc.client.attempt.started";
 const DURATION: &str = "grpc.client.attempt.duration";
+const HEDGES: &str = "grpc.client.call.hedges";
 const RETRIES: &str = "grpc.client.call.transparent_retries";
 const SENT: &str = "grpc.client.attempt.sent_total_compressed_message_size";
 const RECEIVED: &str = "grpc.client.attempt.rcvd_total_compressed_message_size";
@@ -261,6 +262,43 @@ async fn transparent_retry_is_another_attempt() {
     let retries: Vec<_> = all[RETRIES].points.values().map(|point| (point.count, point.sum)).collect();
     assert_eq!(retries, [(1, 1.0)]);
     assert_eq!(all[RETRIES].unit, "{transparent_retry}");
+}
+
+/// Hedged attempts are attempts of one call.
+#[tokio::test]
+async fn hedged_attempts_are_counted_one_by_one() {
+    let recorded = Recorded::new();
+    let (builder, mut accepted) = channel_to_test();
+    let hedging = r#"{ "methodConfig": [{ "name": [{}], "hedgingPolicy": { "maxAttempts": 3 } }] }"#;
+    let channel =
+        builder.metrics(recorded.metrics()).service_config(hedging).connect_lazy().expect("a channel");
+    let call = crate::support::spawn_echo(&channel, "message");
+    let mut peer = Peer::server(soon(accepted.recv()).await.expect("it connects"), &[]).await;
+    let mut streams = Vec::new();
+    for _ in 0..3 {
+        streams.push(soon(peer.next_of(Kind::Data)).await.stream);
+    }
+    let stream = streams[1];
+    peer.headers(stream, false, HEAD).message(stream, false, b"yes").headers(stream, true, OK).send().await;
+    soon(call).await.expect("no panic").expect("a response");
+
+    let all = recorded.all();
+    let points = |name: &str, status: &str| {
+        let points = all[name].points.iter();
+        let of = |labels: &crate::support::recorded::Labels| {
+            labels.get("grpc.status").is_some_and(|s| s == status)
+        };
+        let points = points.filter(|(labels, _)| of(labels)).map(|(_, point)| (point.count, point.sum));
+        points.collect::<Vec<_>>()
+    };
+    let started: f64 = all[STARTED].points.values().map(|point| point.sum).sum();
+    assert_eq!(started, 3.0);
+    assert_eq!((points(SENT, "OK"), points(RECEIVED, "OK")), (vec![(1, 7.0)], vec![(1, 3.0)]));
+    assert_eq!((points(SENT, "CANCELLED"), points(RECEIVED, "CANCELLED")), (vec![(2, 14.0)], vec![(2, 0.0)]));
+    assert_eq!(points(CALL_DURATION, "OK").iter().map(|(count, _)| *count).collect::<Vec<_>>(), [1]);
+    assert_eq!(points(CALL_DURATION, "CANCELLED"), []);
+    let hedges: Vec<_> = all[HEDGES].points.values().map(|point| (point.count, point.sum)).collect();
+    assert_eq!((hedges, all[HEDGES].unit.as_str()), (vec![(1, 2.0)], "{hedge}"));
 }
 
 #[tokio::test]

@@ -428,6 +428,43 @@ async fn retry_has_its_own_span() {
 }
 
 #[tokio::test]
+async fn hedged_attempts_have_their_own_spans() {
+    let spans = Spans::new();
+    let (builder, mut accepted) = channel_to_test();
+    let hedging = r#"{ "methodConfig": [{ "name": [{}], "hedgingPolicy": { "maxAttempts": 3 } }] }"#;
+    let channel = builder.traces(spans.traces()).service_config(hedging).connect_lazy().expect("a target");
+    let unary = {
+        let channel = channel.clone();
+        tokio::spawn(async move { echo(&channel, raw("abc")).await })
+    };
+    let mut peer = Peer::server(soon(accepted.recv()).await.expect("it connects"), &[]).await;
+    let mut attempts = Vec::new();
+    for _ in 0..3 {
+        let headers = soon(peer.next_of(Kind::Headers)).await;
+        soon(peer.next_of(Kind::Data)).await;
+        attempts.push((headers.stream, headers.text()));
+    }
+    let stream = attempts[2].0;
+    peer.headers(stream, false, HEAD).message(stream, false, b"abc").headers(stream, true, OK).send().await;
+    soon(unary).await.expect("no panic").expect("a response");
+    let ended = spans.ended().await;
+    assert_eq!(ended.len(), 4, "the call and its attempts: {ended:?}");
+    for (number, (_, headers)) in attempts.iter().enumerate() {
+        let (_, id) = traceparent(headers);
+        let span = ended.iter().find(|ended| ended.span_context.span_id().to_string() == id);
+        let span = span.expect("its span");
+        let previous =
+            span.attributes.iter().find(|attribute| attribute.key.as_str() == "previous-rpc-attempts");
+        assert_eq!(previous.map(|previous| previous.value.to_string()), Some(number.to_string()));
+        let events = span.events.iter().map(|event| event.name.clone()).collect::<Vec<_>>();
+        assert!(events.iter().any(|name| name == "Outbound message"), "{events:?}");
+        assert_eq!(events.iter().any(|name| name == "Inbound message"), number == 2, "{events:?}");
+        let sent = (number > 0).then(|| format!("grpc-previous-rpc-attempts: {number}"));
+        assert!(sent.is_none_or(|sent| headers.contains(&sent)), "{headers}");
+    }
+}
+
+#[tokio::test]
 async fn retried_stream_repeats_message_events() {
     let spans = Spans::new();
     let (builder, accepted) = channel_to_test();

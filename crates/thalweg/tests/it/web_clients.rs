@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use thalweg::server::{Methods, Service};
 use thalweg::web::Web;
-use thalweg::{Channel, Code, Protocol, Request, Response, Server, ServiceOptions, Status, Streaming};
+use thalweg::{
+    CallOptions, Channel, Code, Protocol, Raw, Request, Response, Server, ServiceOptions, Status, Streaming,
+};
 use tokio::sync::mpsc;
 
-use crate::support::{Items, Receiver, items, soon, start};
+use crate::support::{COUNT, Echo, Items, Receiver, echo, items, raw, soon, start};
 use code::shapes::v1::shapes_client::ShapesClient;
 use code::shapes::v1::{Answer, Question};
 
@@ -193,5 +195,36 @@ async fn generated_clients_work_with_every_protocol() {
     for protocol in [Protocol::Connect, Protocol::GrpcWeb, Protocol::GrpcWebText] {
         check(&target, protocol, false).await;
         check(&target, protocol, true).await;
+    }
+}
+
+#[tokio::test]
+async fn timeouts_and_limits_of_a_service_config_apply_to_all_protocols() {
+    let config = r#"{ "methodConfig": [{ "name": [{ "service": "test.Echo" }], "timeout": "0.2s",
+        "maxRequestMessageBytes": 8, "maxResponseMessageBytes": 6 }] }"#;
+    let target = start(Server::builder().add_service(Echo::default()).web(Web::new())).await;
+    for protocol in [Protocol::Grpc, Protocol::Connect, Protocol::GrpcWeb, Protocol::GrpcWebText] {
+        for is_http1 in [false, true] {
+            if protocol == Protocol::Grpc && is_http1 {
+                continue;
+            }
+            let channel = Channel::builder(&target).protocol(protocol).http1(is_http1).service_config(config);
+            let channel = channel.connect_lazy().expect("valid settings");
+            for (message, expected) in [
+                ("short", Ok(())),
+                ("sleep", Err(Code::DeadlineExceeded)),
+                ("larger request", Err(Code::ResourceExhausted)),
+                ("medium!", Err(Code::ResourceExhausted)),
+            ] {
+                let outcome = echo(&channel, raw(message)).await;
+                let outcome = outcome.map(drop).map_err(|status| status.code());
+                assert_eq!(outcome, expected, "{message}, {protocol:?}, HTTP/1.1: {is_http1}");
+            }
+            let options = CallOptions::default();
+            let requests = items(vec![raw("larger request")]);
+            let call = channel.client_streaming::<_, Raw>(&COUNT, Request::new(requests), &options).await;
+            let code = call.map(drop).map_err(|status| status.code());
+            assert_eq!(code, Err(Code::ResourceExhausted), "{protocol:?}, HTTP/1.1: {is_http1}");
+        }
     }
 }

@@ -3,6 +3,7 @@
 mod compression;
 mod connect_info;
 mod connection;
+mod extensions;
 mod generated;
 mod layers;
 mod limits;

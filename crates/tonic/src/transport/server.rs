@@ -3,6 +3,7 @@
 mod builder;
 mod connect_info;
 mod connection;
+mod extension;
 mod http1;
 mod incoming;
 mod layers;
@@ -15,6 +16,7 @@ mod tls;
 mod tls_connect_info;
 
 pub use builder::Server;
+pub use extension::ServerExt;
 #[cfg(feature = "router")]
 pub use router::Router;
 #[cfg(feature = "_tls-any")]

@@ -55,6 +55,11 @@ impl<S> Timeout<S> {
     }
 
     #[cfg(feature = "channel")]
+    pub(crate) fn inner(&self) -> &S {
+        &self.service
+    }
+
+    #[cfg(feature = "channel")]
     pub(crate) fn shared(service: S, time_max: SharedTimeout) -> Self {
         Self { service, time_max: TimeMax::Shared(time_max) }
     }

@@ -59,7 +59,7 @@ impl<'a> OutgoingCall<'a> {
         metadata: &'a HeaderMap,
         options: &'a CallOptions,
     ) -> Result<Self, Status> {
-        let timeout = request_timeout(metadata)?.or(options.timeout);
+        let timeout = options.timeout_of(request_timeout(metadata)?);
         let compression = Compression {
             encoding: options.send_compressed.unwrap_or_default(),
             threshold: options.compression_threshold,

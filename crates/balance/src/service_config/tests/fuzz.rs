@@ -131,9 +131,9 @@ fn check_promises(config: &ServiceConfig, text: &str) {
     for method in config.method_configs() {
         let valid = match &method.attempts {
             None => true,
-            Some(AttemptPolicy::Hedging(policy)) => (2..=5).contains(&policy.max_attempts),
+            Some(AttemptPolicy::Hedging(policy)) => policy.max_attempts >= 2,
             Some(AttemptPolicy::Retry(policy)) => {
-                (2..=5).contains(&policy.max_attempts)
+                policy.max_attempts >= 2
                     && !policy.initial_backoff.is_zero()
                     && !policy.max_backoff.is_zero()
                     && policy.backoff_multiplier > 0.0

@@ -93,8 +93,8 @@ fn retry_policy_is_validated_as_in_a6() {
     valid("", "", |_| {});
     valid("maxAttempts", "2", |policy| policy.max_attempts = 2);
     valid("maxAttempts", "5", |policy| policy.max_attempts = 5);
-    valid("maxAttempts", "6", |policy| policy.max_attempts = 5);
-    valid("maxAttempts", "4294967295", |policy| policy.max_attempts = 5);
+    valid("maxAttempts", "6", |policy| policy.max_attempts = 6);
+    valid("maxAttempts", "4294967295", |policy| policy.max_attempts = u32::MAX);
     valid("initialBackoff", "\"0.000000001s\"", |policy| policy.initial_backoff = Duration::from_nanos(1));
     valid("maxBackoff", "\"120s\"", |policy| policy.max_backoff = Duration::from_secs(120));
     valid("backoffMultiplier", "\"1.6\"", |policy| policy.backoff_multiplier = 1.6);
@@ -144,7 +144,7 @@ fn hedging_policy_is_validated_as_in_a6() {
     valid(&format!(r#""maxAttempts": 4, "hedgingDelay": ".5s", {listed}"#), 4, half_second, codes);
     valid(&format!(r#""maxAttempts": 4, "hedgingDelay": "0s", {listed}"#), 4, Duration::ZERO, codes);
     valid(r#""maxAttempts": 2"#, 2, Duration::ZERO, CodeSet::default());
-    valid(r#""maxAttempts": 100, "nonFatalStatusCodes": []"#, 5, Duration::ZERO, CodeSet::default());
+    valid(r#""maxAttempts": 100, "nonFatalStatusCodes": []"#, 100, Duration::ZERO, CodeSet::default());
 
     let attempts = ".hedgingPolicy.maxAttempts: expected a whole number from 2 to 4294967295, found";
     check_method_error(r#""hedgingPolicy": {}"#, &format!("{attempts} nothing"));

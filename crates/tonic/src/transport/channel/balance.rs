@@ -18,6 +18,7 @@ use thalweg_engine::{
 use tokio::sync::mpsc::Receiver;
 
 use super::endpoint::Endpoint;
+use super::rate_limit::RateLimited;
 use crate::transport::error::Error;
 use crate::transport::timeout::SharedTimeout;
 
@@ -33,21 +34,40 @@ pub enum Change<K, V> {
 /// Creates a channel that balances calls over the endpoints from `changes`: of two random endpoints that are connected,
 /// the one with fewer calls in flight takes a call. Calls wait while there are no endpoints. Returns the timeout of its
 /// calls, too.
-pub(super) fn balance<K>(changes: Receiver<Change<K, Endpoint>>) -> Result<(Channel, SharedTimeout), Error>
+///
+/// `name` is the channel's in messages.
+pub(super) fn balance<K>(
+    changes: Receiver<Change<K, Endpoint>>,
+    name: &str,
+) -> Result<(Channel, SharedTimeout), Error>
 where
     K: Hash + Eq + Send + Clone + 'static,
 {
     let timeout = SharedTimeout::default();
     let members = Members { changes: Some(changes), list: Vec::new(), version: 0, timeout: timeout.clone() };
     let mut config = ChannelConfig::default();
+    config.name = Some(name.to_owned());
     config.load_balancing = PolicyConfig::Custom(Arc::new(LeastOfTwo));
     config.set_resolver(MemberResolver(Mutex::new(members)));
     let channel = Channel::new(TARGET, config).map_err(Error::transport)?;
     Ok((channel, timeout))
 }
 
-/// Name of the channel in messages. Each endpoint has its own `:authority`.
+/// A valid target. Each endpoint has its own `:authority`.
 const TARGET: &str = "passthrough:///balanced:80";
+/// Maximum number of endpoints that a name lists.
+const NAMED_MAX: usize = 4;
+
+/// Returns the name of a channel over endpoints with these keys.
+pub(super) fn name_of(keys: impl ExactSizeIterator<Item = String>) -> String {
+    let more = keys.len().saturating_sub(NAMED_MAX);
+    let named: Vec<String> = keys.take(NAMED_MAX).map(|key| key.trim_end_matches('/').to_owned()).collect();
+    match (named.is_empty(), more) {
+        (true, _) => "an empty list of endpoints".to_owned(),
+        (false, 0) => named.join(", "),
+        (false, more) => format!("{} and {more} more", named.join(", ")),
+    }
+}
 
 /// Resolves to the endpoints that the application has inserted.
 struct MemberResolver<K>(Mutex<Members<K>>);
@@ -159,12 +179,13 @@ impl PolicyFactory for LeastOfTwo {
     }
 
     fn build(&self, seed: u64) -> Box<dyn Policy> {
-        Box::new(WaitWhileEmpty(PolicyConfig::LeastRequest(LeastRequestConfig::default()).build(seed)))
+        let policy = PolicyConfig::LeastRequest(LeastRequestConfig::default()).build(seed);
+        Box::new(WaitWhileEmpty(RateLimited(policy)))
     }
 }
 
 #[derive(Debug)]
-struct WaitWhileEmpty(Box<dyn Policy>);
+struct WaitWhileEmpty(RateLimited);
 
 impl Policy for WaitWhileEmpty {
     fn name(&self) -> &'static str {
@@ -176,5 +197,22 @@ impl Policy for WaitWhileEmpty {
             return Decision::new(Arc::new(NoneReady::waiting()), ConnectivityState::Idle);
         }
         self.0.decide(endpoints, now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_list_a_few_endpoints() {
+        let check = |keys: &[&str], expected: &str| {
+            let keys: Vec<String> = keys.iter().map(ToString::to_string).collect();
+            assert_eq!(name_of(keys.into_iter()), expected);
+        };
+        check(&[], "an empty list of endpoints");
+        check(&["http://a:1/"], "http://a:1");
+        check(&["http://a:1/", "unix:b"], "http://a:1, unix:b");
+        check(&["a", "b", "c", "d", "e", "f"], "a, b, c, d and 2 more");
     }
 }

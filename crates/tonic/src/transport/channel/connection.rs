@@ -5,15 +5,34 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use http::{Request, Response};
-use thalweg_engine::{self as engine, CallOptions, RawBody};
+use thalweg_engine::{self as engine, RawBody};
 use tonic::Status;
 use tower::Service;
 
+use super::wait_for_ready::WaitForReady;
 use crate::body::{Body, to_tonic};
 
 /// A channel of the engine.
-#[derive(Clone, Debug)]
-pub(super) struct Connection(pub(super) engine::Channel);
+#[derive(Debug)]
+pub(super) struct Connection {
+    pub(super) engine: engine::Channel,
+    /// Number of waiting calls from which it is not ready for more.
+    waiting_max: usize,
+    /// Identifies this handle while it is not ready.
+    ticket: Option<u64>,
+}
+
+impl Connection {
+    pub(super) fn new(engine: engine::Channel, waiting_max: usize) -> Self {
+        Self { engine, waiting_max: waiting_max.max(1), ticket: None }
+    }
+}
+
+impl Clone for Connection {
+    fn clone(&self) -> Self {
+        Self::new(self.engine.clone(), self.waiting_max)
+    }
+}
 
 type EngineCall = Pin<Box<dyn Future<Output = Result<Response<RawBody>, engine::Status>> + Send>>;
 
@@ -25,12 +44,22 @@ impl Service<Request<Body>> for Connection {
     type Error = Status;
     type Future = CallFuture;
 
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Status>> {
-        Poll::Ready(Ok(()))
+    #[inline]
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Status>> {
+        let Self { engine, waiting_max, ticket } = self;
+        engine.poll_ready(*waiting_max, ticket, cx).map(Ok)
     }
 
     fn call(&mut self, request: Request<Body>) -> CallFuture {
-        CallFuture(Box::pin(self.0.raw(request, &CallOptions::default())))
+        let options = self.engine.call_options();
+        match request.extensions().get::<WaitForReady>() {
+            None => CallFuture(Box::pin(self.engine.raw(request, options))),
+            Some(WaitForReady(waits)) => {
+                let mut options = options.clone();
+                options.wait_for_ready = *waits;
+                CallFuture(Box::pin(self.engine.raw(request, &options)))
+            }
+        }
     }
 }
 

@@ -17,6 +17,7 @@ use thalweg_engine::tls::rustls::client::danger::ServerCertVerifier;
 use thalweg_engine::{Backoff, ChannelConfig, Keepalive, Lanes, TcpOptions};
 
 use super::layers::{Limits, SharedExecutor};
+use super::rate_limit::RateLimit;
 #[cfg(feature = "_tls-any")]
 use super::tls::ClientTlsConfig;
 use crate::transport::error::{BoxError, Error, Kind};
@@ -53,7 +54,12 @@ pub struct Endpoint {
     keep_alive_while_idle: bool,
     lanes: Lanes,
     executor: SharedExecutor,
+    /// Settings beyond tonic's, in the order in which they were made.
+    settings: Vec<Setting>,
 }
+
+/// Changes settings of the engine.
+pub(super) type Setting = Arc<dyn Fn(&mut ChannelConfig) + Send + Sync>;
 
 /// Backoff after a failed attempt to connect: gRPC's would be 1 s at first, and 2 minutes in the end.
 const BACKOFF_BASE: Duration = Duration::from_millis(50);
@@ -99,6 +105,7 @@ impl Endpoint {
             keep_alive_while_idle: false,
             lanes: Lanes::default(),
             executor: Arc::new(TokioExecutor::new()),
+            settings: Vec::new(),
         }
     }
 
@@ -209,8 +216,9 @@ impl Endpoint {
         self
     }
 
-    /// Sets how many calls may be queued under [`concurrency_limit`](Self::concurrency_limit) or
-    /// [`rate_limit`](Self::rate_limit); 1,024 by default. Without these limits, no call is queued.
+    /// Sets how many calls may wait before the channel is not ready for more; 1,024 by default. They wait for a
+    /// connection or a free stream, or under [`concurrency_limit`](Self::concurrency_limit) or
+    /// [`rate_limit`](Self::rate_limit).
     pub fn buffer_size(mut self, sz: impl Into<Option<usize>>) -> Self {
         self.limits.buffer = sz.into();
         self
@@ -384,6 +392,12 @@ impl Endpoint {
         self.tcp.keepalive_retries
     }
 
+    /// Adds a setting of the engine.
+    pub(super) fn with_setting(mut self, set: Setting) -> Self {
+        self.settings.push(set);
+        self
+    }
+
     /// Returns a key that identifies the endpoint in a list.
     pub(super) fn key(&self) -> String {
         self.socket.as_ref().map_or_else(|| self.uri.to_string(), |path| format!("unix:{path}"))
@@ -432,18 +446,25 @@ impl Endpoint {
         if self.is_https() {
             return Err(Error::transport(NO_TLS));
         }
+        for set in &self.settings {
+            set(&mut config);
+        }
         Ok((target, config))
     }
 
-    /// Returns the endpoint as one of a balanced channel. Only the concurrency limit of its [`Limits`] applies there,
-    /// as the stream limit of its only connection.
+    /// Returns the endpoint as one of a balanced channel. There its concurrency limit is the stream limit of its only
+    /// connection, and its rate limit is an attribute.
     pub(super) fn member(&self) -> Result<thalweg_engine::Endpoint, String> {
         let (target, mut config) = self.config().map_err(|error| error_text(&error))?;
         if let Some(concurrency) = self.limits.concurrency {
             config.lanes = Lanes::fixed(1);
             config.http2.max_opened_streams = u32::try_from(concurrency).unwrap_or(u32::MAX).max(1);
         }
-        config.endpoint(&target).map_err(|error| error.to_string())
+        let endpoint = config.endpoint(&target).map_err(|error| error.to_string())?;
+        Ok(match self.limits.rate {
+            None => endpoint,
+            Some((calls, period)) => endpoint.attribute(RateLimit::new(calls, period)),
+        })
     }
 
     fn host_and_port(&self) -> Result<(&str, u16), Error> {

@@ -22,7 +22,7 @@ use super::balance::{self, Change};
 use super::connection::Connection;
 use super::connector;
 use super::endpoint::Endpoint;
-use super::layers::{Stack, StackFuture};
+use super::layers::{BUFFER_DEFAULT, Stack, StackFuture};
 use crate::transport::error::{BoxError, Error};
 use crate::transport::timeout::Timeout;
 
@@ -75,7 +75,8 @@ impl Channel {
     /// Creates a channel that balances calls over endpoints.
     pub fn balance_list(list: impl Iterator<Item = Endpoint>) -> Self {
         let endpoints: Vec<Endpoint> = list.collect();
-        let (channel, sender) = Self::balance_channel(endpoints.len().max(1));
+        let name = balance::name_of(endpoints.iter().map(Endpoint::key));
+        let (channel, sender) = Self::balanced(endpoints.len().max(1), &name);
         for endpoint in endpoints {
             // The channel has capacity for all of them.
             let _ = sender.try_send(Change::Insert(endpoint.key(), endpoint));
@@ -101,13 +102,36 @@ impl Channel {
         K: Hash + Eq + Send + Clone + 'static,
         E: Executor<Pin<Box<dyn Future<Output = ()> + Send>>> + Send + Sync + 'static,
     {
-        let (sender, receiver) = mpsc::channel(capacity);
         drop(executor);
-        let stack = match balance::balance(receiver) {
-            Ok((channel, timeout)) => Stack::Plain(Timeout::shared(Connection(channel), timeout)),
+        Self::balanced(capacity, "balanced channel")
+    }
+
+    /// Creates a balanced channel with a name for messages.
+    fn balanced<K>(capacity: usize, name: &str) -> (Self, Sender<Change<K, Endpoint>>)
+    where
+        K: Hash + Eq + Send + Clone + 'static,
+    {
+        let (sender, receiver) = mpsc::channel(capacity);
+        let stack = match balance::balance(receiver, name) {
+            Ok((channel, timeout)) => {
+                Stack::Plain(Timeout::shared(Connection::new(channel, BUFFER_DEFAULT), timeout))
+            }
             Err(error) => Stack::Failed(error),
         };
         (Self::new_with(stack), sender)
+    }
+
+    /// Returns the engine's channel; `None` if it could not be set up.
+    pub(super) fn engine(&self) -> Option<&thalweg_engine::Channel> {
+        self.stack.innermost().map(|connection| &connection.engine)
+    }
+
+    /// Returns why the channel could not be set up.
+    pub(super) fn setup_error(&self) -> Option<Error> {
+        match &self.stack {
+            Stack::Failed(error) => Some(error.clone()),
+            Stack::Plain(_) | Stack::Queued(..) => None,
+        }
     }
 
     /// Creates a channel that connects through `connector` on the first call. Same as
@@ -137,7 +161,9 @@ impl Channel {
         Self::connected(&endpoint, open_with(&endpoint, connector)).await
     }
 
-    /// Polls whether a call may be made, like [`Service::poll_ready`].
+    /// Polls whether a call may be made, like [`Service::poll_ready`]: not while as many calls wait for a connection or
+    /// a free stream as [`Endpoint::buffer_size`] says. A channel that could not be set up is ready, and its calls fail
+    /// with the reason.
     ///
     /// A channel is a service for requests with two body types, its own and tonic's. This method serves both, so
     /// programs that name neither type compile.
@@ -159,7 +185,10 @@ impl Channel {
 
     fn lazy(endpoint: &Endpoint, opened: Result<thalweg_engine::Channel, Error>) -> Self {
         let stack = match opened {
-            Ok(channel) => endpoint.limits().wrap(Connection(channel), endpoint.shared_executor()),
+            Ok(channel) => {
+                let limits = endpoint.limits();
+                limits.wrap(Connection::new(channel, limits.buffer_len()), endpoint.shared_executor())
+            }
             Err(error) => Stack::Failed(error),
         };
         Self::new_with(stack)

@@ -39,14 +39,19 @@ type Call = Request<Body>;
 type BoxedResponseFuture = Pin<Box<dyn Future<Output = Result<Response<Body>, BoxError>> + Send>>;
 
 impl Limits {
+    pub(super) fn buffer_len(&self) -> usize {
+        self.buffer.unwrap_or(BUFFER_DEFAULT)
+    }
+
     /// Wraps `service` in the limits. Without a concurrency or rate limit, calls pass only a timeout check; with one,
     /// they pass a queue to a task that `executor` runs.
     pub(super) fn wrap<S>(&self, service: S, executor: &SharedExecutor) -> Stack<S>
     where
-        S: Service<Call, Response = Response<Body>> + Send + 'static,
+        S: Service<Call, Response = Response<Body>> + Clone + Send + 'static,
         S::Error: Into<BoxError> + Send + Sync,
         S::Future: Send,
     {
+        let innermost = service.clone();
         let service = Timeout::new(service, self.timeout);
         if self.concurrency.is_none() && self.rate.is_none() {
             return Stack::Plain(service);
@@ -55,14 +60,15 @@ impl Limits {
             .option_layer(self.concurrency.map(ConcurrencyLimitLayer::new))
             .option_layer(self.rate.map(|(calls, time)| RateLimitLayer::new(calls, time)))
             .service(service);
-        Stack::queued(service, self.buffer.unwrap_or(BUFFER_DEFAULT), executor)
+        Stack::queued(service, innermost, self.buffer_len(), executor)
     }
 }
 
 /// A service with layers, cheap to clone.
 pub(super) enum Stack<S> {
     Plain(Timeout<S>),
-    Queued(Buffer<Call, BoxedResponseFuture>),
+    /// The service is the innermost one, behind the queue.
+    Queued(Buffer<Call, BoxedResponseFuture>, S),
     /// A channel that could not be set up; all its calls fail with this error.
     Failed(Error),
 }
@@ -71,15 +77,24 @@ impl<S: Clone> Clone for Stack<S> {
     fn clone(&self) -> Self {
         match self {
             Self::Plain(service) => Self::Plain(service.clone()),
-            Self::Queued(queue) => Self::Queued(queue.clone()),
+            Self::Queued(queue, service) => Self::Queued(queue.clone(), service.clone()),
             Self::Failed(error) => Self::Failed(error.clone()),
         }
     }
 }
 
 impl<S> Stack<S> {
-    /// Puts `service` behind a queue of `len` calls.
-    pub(super) fn queued<T>(service: T, len: usize, executor: &SharedExecutor) -> Self
+    /// Returns the service without its layers; `None` if it could not be set up.
+    pub(super) fn innermost(&self) -> Option<&S> {
+        match self {
+            Self::Plain(service) => Some(service.inner()),
+            Self::Queued(_, service) => Some(service),
+            Self::Failed(_) => None,
+        }
+    }
+
+    /// Puts `service`, around `innermost`, behind a queue of `len` calls.
+    fn queued<T>(service: T, innermost: S, len: usize, executor: &SharedExecutor) -> Self
     where
         T: Service<Call, Response = Response<Body>> + Send + 'static,
         T::Error: Into<BoxError> + Send + Sync,
@@ -88,7 +103,7 @@ impl<S> Stack<S> {
         let service = BoxService::new(tower::ServiceExt::map_err(service, Into::into));
         let (queue, worker) = Buffer::pair(service, len.max(1));
         executor.execute(Box::pin(worker));
-        Self::Queued(queue)
+        Self::Queued(queue, innermost)
     }
 }
 
@@ -104,7 +119,8 @@ where
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
         match self {
             Self::Plain(service) => service.poll_ready(cx).map_err(Error::transport),
-            Self::Queued(queue) => queue.poll_ready(cx).map_err(Error::transport),
+            Self::Queued(queue, _) => queue.poll_ready(cx).map_err(Error::transport),
+            // The call fails with the reason: clients do not report that of a channel that is not ready.
             Self::Failed(_) => Poll::Ready(Ok(())),
         }
     }
@@ -112,7 +128,7 @@ where
     fn call(&mut self, request: Call) -> Self::Future {
         match self {
             Self::Plain(service) => StackFuture::Plain { future: service.call(request) },
-            Self::Queued(queue) => StackFuture::Queued { future: queue.call(request) },
+            Self::Queued(queue, _) => StackFuture::Queued { future: queue.call(request) },
             Self::Failed(error) => StackFuture::Failed { error: error.clone() },
         }
     }

@@ -42,6 +42,7 @@ pub struct Server<L = Identity> {
     keepalive_timeout: Option<Duration>,
     max_connection_age: Option<Duration>,
     max_connection_age_grace: Option<Duration>,
+    shutdown_grace: Duration,
 }
 
 /// Options of accepted sockets.
@@ -72,6 +73,8 @@ impl Default for Server {
             keepalive_timeout: None,
             max_connection_age: None,
             max_connection_age_grace: None,
+            // Calls are never cut off.
+            shutdown_grace: Duration::MAX,
         }
     }
 }
@@ -269,6 +272,7 @@ impl<L> Server<L> {
             keepalive_timeout: self.keepalive_timeout,
             max_connection_age: self.max_connection_age,
             max_connection_age_grace: self.max_connection_age_grace,
+            shutdown_grace: self.shutdown_grace,
         }
     }
 
@@ -299,6 +303,10 @@ impl<L> Server<L> {
         self.tcp.nodelay && self.tcp.keepalive.is_none()
     }
 
+    pub(super) fn with_shutdown_grace(self, grace: Duration) -> Self {
+        Self { shutdown_grace: grace, ..self }
+    }
+
     /// Binds a socket at `addr`, with this server's options for connections.
     pub(super) fn bind(&self, addr: SocketAddr) -> Result<TcpIncoming, Error> {
         let incoming = TcpIncoming::bind(addr).map_err(Error::transport)?;
@@ -313,8 +321,7 @@ impl<L> Server<L> {
     pub(super) fn config(&self) -> Result<ServerConfig, Error> {
         let mut config = ServerConfig::default();
         self.http2.apply(&mut config.http2);
-        // Calls are never cut off.
-        config.shutdown_grace = Duration::MAX;
+        config.shutdown_grace = self.shutdown_grace;
         config.max_connection_age = self.max_connection_age;
         config.max_connection_age_grace = self.max_connection_age_grace;
         config.keepalive = self.keepalive_interval.map(|interval| {
