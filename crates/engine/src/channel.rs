@@ -7,7 +7,7 @@ use std::{fmt, io};
 use thalweg_balance::policy::{PickFirstConfig, PolicyConfig};
 use thalweg_balance::retry::{ReplayAccount, ReplayBudget, Throttle};
 use thalweg_balance::service_config::{PolicyRegistry, ServiceConfig, ServiceConfigError};
-use thalweg_balance::{Address, ConnectivityState};
+use thalweg_balance::{Address, Backoff, ConnectivityState};
 use thalweg_http2::FixedFields;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Instant;
@@ -19,7 +19,7 @@ use crate::executor::{Executor, ExecutorOptions};
 use crate::grpc::compression::EncodingSet;
 use crate::grpc::request;
 use crate::lanes::{
-    Addresses, Backoff, ChannelParts, ConnectStep, ConnectionOptions, Connector, Lane, Lanes, Maintenance,
+    Addresses, ChannelParts, ConnectStep, ConnectionOptions, Connector, Lane, Lanes, Maintenance,
     StepWatcher, Target, Transport,
 };
 use crate::measure::{self, CallMeasure, ChannelMeasure};
@@ -329,7 +329,8 @@ impl ChannelConfig {
                 tls: destination.tls.clone(),
             },
             addresses,
-            backoff: self.backoff,
+            // Delays that shrink would end in attempts without a pause.
+            backoff: self.backoff.multiplier(self.backoff.multiplier.max(1.0)),
             jitter: self.jitter,
             measure: channel.measure,
             calls: Mutex::default(),

@@ -6,7 +6,6 @@
 //! ```
 
 mod addresses;
-mod backoff;
 mod connect_step;
 mod connecting;
 mod dialer;
@@ -20,7 +19,6 @@ mod set;
 mod target;
 
 pub(crate) use addresses::Addresses;
-pub use backoff::Backoff;
 pub use connect_step::ConnectStep;
 pub(crate) use connect_step::StepWatcher;
 pub use connecting::ByteStream;

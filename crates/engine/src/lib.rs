@@ -108,7 +108,7 @@ pub mod wire;
 
 pub use thalweg_balance::retry::{HedgingPolicy, RetryPolicy};
 pub use thalweg_balance::service_config::{self, ServiceConfig, ServiceConfigError};
-pub use thalweg_balance::{Address, CodeSet, ConnectivityState, Endpoint, Locality, policy};
+pub use thalweg_balance::{Address, Backoff, CodeSet, ConnectivityState, Endpoint, Locality, policy};
 pub use thalweg_http2 as http2;
 
 pub use buffers::compact;
@@ -130,7 +130,7 @@ pub use grpc::envelope::Prefix;
 pub use grpc::request::RequestHead;
 pub use grpc::timeout::request_timeout;
 pub use grpc::user_agent::InvalidUserAgent;
-pub use lanes::{Backoff, ByteStream, ConnectStep, Lanes, TargetError};
+pub use lanes::{ByteStream, ConnectStep, Lanes, TargetError};
 #[cfg(feature = "opentelemetry")]
 pub use measure::{Metrics, Traces};
 pub use method::{InvalidPath, Method};

@@ -3,8 +3,8 @@
 use std::time::Instant;
 
 use super::attempt::{Outcome, Pushback, RetryPolicy, TransparentRetries};
-use super::backoff::Backoff;
 use super::throttle::Throttle;
+use crate::backoff::Backoff;
 use crate::code::Code;
 
 /// The retries of one call, with or without a policy: one attempt is under way at a time.
@@ -126,8 +126,8 @@ impl RetryState {
 
 impl RetryPolicy {
     fn delay(&self, retry: u32, random_unit: f64) -> std::time::Duration {
-        let (initial, max) = (self.initial_backoff, self.max_backoff);
-        Backoff { initial, max, multiplier: self.backoff_multiplier }.delay(retry, random_unit)
+        let backoff = Backoff::default().base_delay(self.initial_backoff).max_delay(self.max_backoff);
+        backoff.multiplier(self.backoff_multiplier).delay(retry, random_unit)
     }
 }
 

@@ -7,12 +7,11 @@ use std::task::Poll;
 use std::time::Duration;
 use std::{fmt, io};
 
-use thalweg_balance::Address;
+use thalweg_balance::{Address, Backoff};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, timeout};
 
 use super::addresses::{Addresses, Step};
-use super::backoff::Backoff;
 use super::connect_step::{ConnectStep, StepWatcher};
 use super::endpoint::ClientEndpoint;
 use super::maintenance::Maintenance;
