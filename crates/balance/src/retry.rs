@@ -21,5 +21,5 @@ mod throttle;
 pub use attempt::{HedgingPolicy, Outcome, Progress, Pushback, RetryPolicy};
 pub use hedging::{HedgingDecision, HedgingState, HedgingStep};
 pub use replay::{CALL_REPLAY_BYTES_MAX, CHANNEL_REPLAY_BYTES_MAX, ReplayAccount, ReplayBudget};
-pub use sequential::{RetryDecision, RetryState};
+pub use sequential::{RetryDecision, RetryState, StopReason};
 pub use throttle::Throttle;
