@@ -6,6 +6,7 @@
 //! ```
 
 mod addresses;
+mod choice;
 mod connect_step;
 mod connecting;
 mod dialer;

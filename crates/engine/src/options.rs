@@ -6,6 +6,7 @@ use std::time::Duration;
 use thalweg_balance::retry::RetryPolicy;
 use thalweg_balance::service_config::{AttemptPolicy, MethodConfig};
 
+use crate::call_peer::CallPeer;
 use crate::fnv::Fnv1a;
 use crate::grpc::compression::{Encoding, EncodingSet};
 
@@ -42,6 +43,8 @@ pub struct CallOptions {
     /// Calls with equal keys use the same lane while it accepts calls; none by default. See
     /// [`affinity_key`](Self::affinity_key).
     pub affinity: Option<u64>,
+    /// Receives the server that a call is sent to; none by default. See [`peer`](Self::peer).
+    pub peer: Option<CallPeer>,
     /// The timeout of the method in the channel's service config.
     pub(crate) timeout_max: Option<Duration>,
 }
@@ -58,6 +61,7 @@ impl Default for CallOptions {
             timeout: None,
             attempts: None,
             affinity: None,
+            peer: None,
             timeout_max: None,
         }
     }
@@ -67,6 +71,12 @@ impl CallOptions {
     /// Sets the retry policy, in place of the channel's service config.
     pub fn retry(mut self, policy: RetryPolicy) -> Self {
         self.attempts = Some(AttemptPolicy::Retry(policy));
+        self
+    }
+
+    /// Notes in `peer` to which server calls are sent. Use it for one call at a time.
+    pub fn peer(mut self, peer: &CallPeer) -> Self {
+        self.peer = Some(peer.clone());
         self
     }
 

@@ -14,9 +14,9 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::views::{View, Views};
+use crate::event_log::EventLog;
 use crate::lanes::{ChannelParts, Connector, LaneSet, LaneSetObserver, Lanes};
 use crate::random::random_unit;
-use crate::registry;
 use crate::resolver::{AddressSource, Resolution, ResolveError, Resolver};
 
 /// Settings of a balanced channel.
@@ -39,6 +39,9 @@ pub(super) struct Control {
     resolver: Arc<dyn Resolver>,
     factory: EndpointFactory,
     signals: Arc<Signals>,
+    events: Arc<EventLog>,
+    /// Ids of the endpoints that outlier detection has ejected.
+    ejected: Vec<u64>,
     resolving: Resolving,
     /// Version of the last resolution.
     version: u64,
@@ -75,7 +78,6 @@ impl Idleness {
 /// An endpoint of the channel.
 #[derive(Debug)]
 struct Entry {
-    id: u64,
     endpoint: Endpoint,
     set: Arc<LaneSet>,
     /// Its state at the last decision.
@@ -98,7 +100,7 @@ impl Entry {
     }
 
     fn view<'a>(&'a self, error: Option<&'a String>, needs: Needs) -> EndpointView<'a> {
-        let mut view = EndpointView::new(self.id, &self.endpoint, self.state);
+        let mut view = EndpointView::new(self.set.id, &self.endpoint, self.state);
         view.error = error.map(String::as_str);
         if needs.outcomes {
             let calls = self.set.calls();
@@ -159,6 +161,7 @@ impl EndpointFactory {
             Some(OwnSettings(own)) => (own.lanes(), own.connector(self.connector.channel_parts())),
             None => (&self.lanes, self.connector.to(AddressSource::Endpoint(endpoint.clone()))),
         };
+        connector.measure = connector.measure.channel().endpoint(&endpoint.locality);
         // The control closes the connections of an idle channel: a policy would connect them again.
         let maintenance = connector.connection.maintenance.without_idle_timeout();
         connector.connection.maintenance = Arc::new(maintenance);
@@ -178,7 +181,12 @@ enum Event {
 }
 
 impl Control {
-    pub(super) fn new(config: BalancedConfig, factory: EndpointFactory, signals: Arc<Signals>) -> Self {
+    pub(super) fn new(
+        config: BalancedConfig,
+        factory: EndpointFactory,
+        signals: Arc<Signals>,
+        events: Arc<EventLog>,
+    ) -> Self {
         let BalancedConfig { policy, resolver, refresh, interval_min, idle_timeout } = config;
         let refresh = refresh.filter(|_| resolver.looks_up());
         let resolving = Resolving::new().min_interval(interval_min).refresh_period(refresh);
@@ -187,6 +195,8 @@ impl Control {
             resolver,
             factory,
             signals,
+            events,
+            ejected: Vec::new(),
             resolving,
             version: 0,
             entries: Vec::new(),
@@ -265,7 +275,9 @@ impl Control {
             Err(error) => {
                 let target = &self.factory.connector.addresses.target;
                 tracing::debug!(channel = %target, why = %error, "failed to resolve");
-                self.error = Some(format!("failed to resolve {target}: {error}").into());
+                let error = format!("failed to resolve {target}: {error}");
+                self.events.note_failure(&error);
+                self.error = Some(error.into());
                 return;
             }
         };
@@ -281,18 +293,21 @@ impl Control {
             let kept = former.iter().position(|entry| entry.endpoint.is_same(endpoint));
             let entry = match kept {
                 Some(at) => Entry { endpoint: endpoint.clone(), ..former.swap_remove(at) },
-                None => Entry {
-                    id: registry::next_id(),
-                    endpoint: endpoint.clone(),
-                    set: self.factory.create(endpoint, selected.len(), &self.signals),
-                    state: ConnectivityState::Idle,
-                    connected_at: None,
-                },
+                None => self.add(endpoint, selected.len()),
             };
             self.entries.push(entry);
         }
+        for entry in &former {
+            self.events.note_endpoint("endpoint removed:", entry.set.id, entry.set.name());
+        }
         let target = &self.factory.connector.addresses.target;
         tracing::debug!(channel = %target, endpoints = self.entries.len(), dropped = former.len(), "resolved");
+    }
+
+    fn add(&self, endpoint: &Endpoint, endpoints: usize) -> Entry {
+        let set = self.factory.create(endpoint, endpoints, &self.signals);
+        self.events.note_endpoint("endpoint added:", set.id, set.name());
+        Entry { endpoint: endpoint.clone(), set, state: ConnectivityState::Idle, connected_at: None }
     }
 
     /// Closes the connections of a channel without calls. Returns whether it is idle.
@@ -309,9 +324,36 @@ impl Control {
             }
             let endpoints = self.entries.iter().map(|entry| Arc::clone(&entry.set)).collect();
             let (picker, state) = (Arc::new(NoneReady::waiting()), ConnectivityState::Idle);
-            channel.publish(&View { endpoints, picker, state });
+            self.publish(channel, &View { endpoints, picker, state });
         }
         is_idle
+    }
+
+    fn publish(&self, channel: &Views, view: &View) {
+        channel.publish(view);
+        if let Some(former) = self.events.note_state(view.state) {
+            let target = &self.factory.connector.addresses.target;
+            tracing::debug!(channel = %target, %former, state = %view.state, "channel changed state");
+        }
+    }
+
+    /// Notes which endpoints outlier detection has ejected, and which it has returned to service.
+    fn note_ejected(&mut self, positions: &[usize]) {
+        if positions.is_empty() && self.ejected.is_empty() {
+            return;
+        }
+        let target = &self.factory.connector.addresses.target;
+        let is_ejected = |at: usize| positions.contains(&at);
+        for (at, Entry { set, .. }) in self.entries.iter().enumerate() {
+            let change = match (self.ejected.contains(&set.id), is_ejected(at)) {
+                (false, true) => "outlier detection ejected",
+                (true, false) => "outlier detection returned to service",
+                _ => continue,
+            };
+            tracing::debug!(channel = %target, endpoint = set.name(), "{change}");
+            self.events.note_endpoint(change, set.id, set.name());
+        }
+        self.ejected = positions.iter().map(|&at| self.entries[at].set.id).collect();
     }
 
     /// Decides, and publishes the decision. Returns when to decide again at the latest.
@@ -336,7 +378,7 @@ impl Control {
             .zip(&errors)
             .map(|(entry, error)| entry.view(error.as_ref(), needs))
             .collect();
-        let mut wake_at = None;
+        let (mut wake_at, mut ejected) = (None, Vec::new());
         let view = match &self.error {
             Some(error) if views.is_empty() => View {
                 endpoints: Vec::new(),
@@ -347,6 +389,7 @@ impl Control {
             _ => {
                 let decision = self.policy.decide(&views, now);
                 wake_at = decision.wake_at;
+                ejected = decision.ejected;
                 for &at in &decision.connect {
                     let again_at = self.entries.get_mut(at).and_then(|entry| entry.connect(now));
                     wake_at = [wake_at, again_at].into_iter().flatten().min();
@@ -358,7 +401,8 @@ impl Control {
                 }
             }
         };
-        channel.publish(&view);
+        self.publish(channel, &view);
+        self.note_ejected(&ejected);
         let idle_at = self.idleness.as_ref().map(|idleness| (idleness.since + idleness.timeout).into_std());
         [wake_at, idle_at].into_iter().flatten().min()
     }
