@@ -14,6 +14,7 @@
 //! Nothing here reads a clock or opens a socket: the time is an argument. The same input gives the same output, so
 //! tests run in virtual time and a seed replays a failure.
 
+mod backoff;
 pub mod code;
 pub mod endpoint;
 pub mod health;
@@ -24,6 +25,7 @@ pub mod service_config;
 pub mod watching;
 mod wire;
 
+pub use backoff::Backoff;
 pub use code::{Code, CodeSet};
 pub use endpoint::{Address, ConnectivityState, Endpoint, Locality};
 pub use wire::MalformedMessage;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::retry::{Backoff, with_jitter};
+use crate::backoff::{CONNECTION_BACKOFF, with_jitter};
 
 /// The resolutions of one name.
 ///
@@ -44,10 +44,6 @@ enum ResolvingState {
         on_request_at: Option<Instant>,
     },
 }
-
-/// Backoff after failures: gRPC's connection backoff.
-const BACKOFF: Backoff =
-    Backoff { initial: Duration::from_secs(1), max: Duration::from_secs(120), multiplier: 1.6 };
 
 impl Resolving {
     /// Default minimum interval: 30 s, as in grpc-go and gRPC C++.
@@ -106,7 +102,7 @@ impl Resolving {
                 self.refresh_period.map(|period| with_jitter(period, random_unit).max(self.min_interval));
             (period.and_then(|period| now.checked_add(period)), now.checked_add(self.min_interval))
         } else {
-            let at = now.checked_add(BACKOFF.delay(self.failures, random_unit));
+            let at = now.checked_add(CONNECTION_BACKOFF.delay(self.failures, random_unit));
             (at, at)
         };
         self.state = ResolvingState::Waiting { next_at, on_request_at };

@@ -13,15 +13,13 @@
 //! a channel. Messages stay with the engine, which asks `needs_replay` whether to keep those that it has sent.
 
 mod attempt;
-mod backoff;
 mod hedging;
 mod replay;
 mod sequential;
 mod throttle;
 
 pub use attempt::{HedgingPolicy, Outcome, Progress, Pushback, RetryPolicy};
-pub(crate) use backoff::{Backoff, with_jitter};
 pub use hedging::{HedgingDecision, HedgingState, HedgingStep};
 pub use replay::{CALL_REPLAY_BYTES_MAX, CHANNEL_REPLAY_BYTES_MAX, ReplayAccount, ReplayBudget};
-pub use sequential::{RetryDecision, RetryState};
+pub use sequential::{RetryDecision, RetryState, StopReason};
 pub use throttle::Throttle;

@@ -110,15 +110,19 @@ pub(crate) fn text(run: &LoadRun) -> String {
     text
 }
 
-/// Adds a line per server: `10.0.0.1:80  7500 calls (75.0 %), 750/s, 0 failed`.
+/// Adds a line per server: `10.0.0.1:80  7500 calls (75.0 %), 750/s, 0 failed, p50 1 ms, p99 3 ms, max 9 ms`.
 fn servers(run: &LoadRun, rows: &mut Rows) {
     let width = run.servers.iter().map(|server| server.server.chars().count()).max().unwrap_or(0);
     for (at, (server, share, rate)) in run.balanced().enumerate() {
         let failed = server.failed.map_or(String::new(), |failed| format!(", {failed} failed"));
+        let latency = server.times().map_or(String::new(), |times| {
+            let [p50, p99, max] = times.map(|ns| time(ns as f64));
+            format!(", p50 {p50}, p99 {p99}, max {max}")
+        });
         let (name, share, rate) = (&server.server, percent(share), grouped(rate));
         rows.row(
             if at == 0 { "servers" } else { "" },
-            format!("{name:width$}  {} ({share}), {rate}/s{failed}", counted(server.calls, "call")),
+            format!("{name:width$}  {} ({share}), {rate}/s{failed}{latency}", counted(server.calls, "call")),
         );
     }
 }

@@ -10,7 +10,7 @@ use thalweg_balance::retry::{
     CALL_REPLAY_BYTES_MAX, CHANNEL_REPLAY_BYTES_MAX, ReplayAccount, ReplayBudget, Throttle,
 };
 use thalweg_balance::service_config::{MethodConfig, PolicyRegistry, ServiceConfig, ServiceConfigError};
-use thalweg_balance::{Address, ConnectivityState};
+use thalweg_balance::{Address, Backoff, ConnectivityState, Locality};
 use thalweg_http2::FixedFields;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Instant;
@@ -19,11 +19,12 @@ use crate::bounded_time::bounded;
 use crate::connection::{self, Connection, Keepalive};
 use crate::destination::{ConnectError, Destination, DestinationSettings};
 use crate::endpoints::{BalancedConfig, Endpoints};
+use crate::event_log::EventLog;
 use crate::executor::{Executor, ExecutorOptions};
 use crate::grpc::compression::EncodingSet;
 use crate::grpc::request;
 use crate::lanes::{
-    Addresses, Backoff, ChannelParts, ConnectStep, ConnectionOptions, Connector, Lane, Lanes, Maintenance,
+    Addresses, ChannelParts, ConnectStep, ConnectionOptions, Connector, Lane, Lanes, Maintenance,
     StepWatcher, Target, Transport,
 };
 use crate::measure::{self, CallMeasure, ChannelMeasure};
@@ -154,7 +155,7 @@ pub struct ChannelConfig {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct LaneSnapshot {
-    /// Identifier of the lane, unique within the channel.
+    /// Identifier of the lane, unique in the process.
     pub id: u64,
     /// gRPC connectivity state: `IDLE`, `CONNECTING`, `READY` or `TRANSIENT_FAILURE`. A draining lane with calls left
     /// is in `SHUTDOWN`.
@@ -362,9 +363,11 @@ impl ChannelConfig {
                 tls: destination.tls.clone(),
             },
             addresses,
-            backoff: self.backoff,
+            // Delays that shrink would end in attempts without a pause.
+            backoff: self.backoff.multiplier(self.backoff.multiplier.max(1.0)),
             jitter: self.jitter,
-            measure: channel.measure,
+            measure: channel.measure.endpoint(&Locality::default()),
+            events: EventLog::new(),
             calls: Mutex::default(),
             channel_calls: channel.calls,
         }
@@ -487,8 +490,8 @@ impl Channel {
         let snapshot =
             |lane: &Lane, connection: Option<Arc<Connection>>, closes: Option<&str>| LaneSnapshot {
                 id: lane.id,
-                state: if closes.is_some() { "SHUTDOWN" } else { lane.state_name() },
-                peer: connection.as_ref().map(|connection| connection.peer.clone()),
+                state: if closes.is_some() { ConnectivityState::Shutdown } else { lane.own_state() }.name(),
+                peer: connection.as_ref().map(|connection| connection.peer.to_string()),
                 in_flight: connection.map_or(0, |connection| connection.in_flight()),
                 busy_share: lane.busy_permille().map(|permille| f64::from(permille) / 1000.0),
                 age: now - lane.opened_at,

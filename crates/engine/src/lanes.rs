@@ -6,7 +6,7 @@
 //! ```
 
 mod addresses;
-mod backoff;
+mod choice;
 mod connect_step;
 mod connecting;
 mod dialer;
@@ -21,7 +21,6 @@ mod set;
 mod target;
 
 pub(crate) use addresses::Addresses;
-pub use backoff::Backoff;
 pub use connect_step::ConnectStep;
 pub(crate) use connect_step::StepWatcher;
 pub use connecting::ByteStream;

@@ -71,6 +71,7 @@ mod bounded_time;
 mod buffers;
 mod byte_streams;
 mod call_context;
+mod call_peer;
 mod calls;
 mod chain;
 mod channel;
@@ -81,6 +82,7 @@ mod encode;
 mod endpoint_origin;
 mod endpoint_settings;
 mod endpoints;
+mod event_log;
 mod executor;
 mod fnv;
 mod grpc;
@@ -109,11 +111,12 @@ pub mod wire;
 
 pub use thalweg_balance::retry::{HedgingPolicy, RetryPolicy};
 pub use thalweg_balance::service_config::{self, ServiceConfig, ServiceConfigError};
-pub use thalweg_balance::{Address, CodeSet, ConnectivityState, Endpoint, Locality, policy};
+pub use thalweg_balance::{Address, Backoff, CodeSet, ConnectivityState, Endpoint, Locality, policy};
 pub use thalweg_http2 as http2;
 
 pub use buffers::compact;
 pub use byte_streams::ByteStreams;
+pub use call_peer::CallPeer;
 pub use calls::{Exchange, UnaryResponse};
 pub use chain::Chain;
 pub use channel::{Channel, ChannelConfig, LaneSnapshot, ServiceConfigSource};
@@ -131,7 +134,7 @@ pub use grpc::envelope::Prefix;
 pub use grpc::request::RequestHead;
 pub use grpc::timeout::request_timeout;
 pub use grpc::user_agent::InvalidUserAgent;
-pub use lanes::{Backoff, ByteStream, ConnectStep, Lanes, TargetError};
+pub use lanes::{ByteStream, ConnectStep, Lanes, TargetError};
 #[cfg(feature = "opentelemetry")]
 pub use measure::{Metrics, Traces};
 pub use method::{InvalidPath, Method};

@@ -37,12 +37,13 @@ pub use {metrics::Metrics, traces::Traces};
 #[cfg(feature = "opentelemetry")]
 pub(crate) use {
     call::{CallMeasure, ServerMeasure},
-    connection::{ChannelMeasure, ConnectionMeasure},
+    connection::{ChannelMeasure, ConnectionMeasure, EndpointMeasure},
     server_trace::{ServerTrace, drop_with_status},
     setup::Setup,
 };
 
 #[cfg(not(feature = "opentelemetry"))]
 pub(crate) use noop::{
-    CallMeasure, ChannelMeasure, ConnectionMeasure, ServerMeasure, ServerTrace, Setup, drop_with_status,
+    CallMeasure, ChannelMeasure, ConnectionMeasure, EndpointMeasure, ServerMeasure, ServerTrace, Setup,
+    drop_with_status,
 };

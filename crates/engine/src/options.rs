@@ -6,6 +6,7 @@ use std::time::Duration;
 use thalweg_balance::retry::RetryPolicy;
 use thalweg_balance::service_config::{AttemptPolicy, MethodConfig};
 
+use crate::call_peer::CallPeer;
 use crate::fnv::Fnv1a;
 use crate::grpc::compression::{Encoding, EncodingSet};
 
@@ -47,6 +48,8 @@ pub struct CallOptions {
     /// Calls with equal keys use the same lane while it accepts calls; none by default. See
     /// [`affinity_key`](Self::affinity_key).
     pub affinity: Option<u64>,
+    /// Receives the server that a call is sent to; none by default. See [`peer`](Self::peer).
+    pub peer: Option<CallPeer>,
     /// The timeout of the method in the channel's service config.
     pub(crate) timeout_max: Option<Duration>,
 }
@@ -65,6 +68,7 @@ impl Default for CallOptions {
             retries: true,
             retry_buffer_size: None,
             affinity: None,
+            peer: None,
             timeout_max: None,
         }
     }
@@ -89,6 +93,12 @@ impl CallOptions {
     #[inline]
     pub fn timeout_of(&self, own: Option<Duration>) -> Option<Duration> {
         own.or(self.timeout).into_iter().chain(self.timeout_max).min()
+    }
+
+    /// Notes in `peer` to which server calls are sent. Use it for one call at a time.
+    pub fn peer(mut self, peer: &CallPeer) -> Self {
+        self.peer = Some(peer.clone());
+        self
     }
 
     /// Applies the settings of a method in the channel's service config: the lower timeout and limits, and what these

@@ -5,6 +5,8 @@
 use std::ops::AddAssign;
 use std::time::SystemTime;
 
+use thalweg_balance::ConnectivityState;
+
 use crate::net::ListenAddress;
 
 /// Numbers of calls or streams.
@@ -27,7 +29,21 @@ impl AddAssign for Counts {
     }
 }
 
-/// A server. Servers, channels, lanes and sockets have process-wide identifiers that are never reused.
+/// Calls that were sent, and the time of the last one.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SentCalls {
+    pub(crate) counts: Counts,
+    pub(crate) last: Option<SystemTime>,
+}
+
+impl AddAssign for SentCalls {
+    fn add_assign(&mut self, other: Self) {
+        self.counts += other.counts;
+        self.last = self.last.max(other.last);
+    }
+}
+
+/// A server. Servers, channels, endpoints, lanes and sockets have process-wide identifiers that are never reused.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ServerSnapshot {
@@ -51,28 +67,102 @@ pub struct ChannelSnapshot {
     pub id: u64,
     /// Target URI with its scheme.
     pub target: String,
+    /// Connectivity state.
+    pub state: ConnectivityState,
     /// Calls sent. Retries count again; calls that found no connection do not count.
     pub calls: Counts,
-    /// Lanes, in the order of their identifiers.
+    /// Time of the last call that was sent, to the second.
+    pub last_call: Option<SystemTime>,
+    /// Latest events.
+    pub events: EventsSnapshot,
+    /// Servers, in the order of the resolver. Without a balancing policy there is one, with all addresses.
+    pub endpoints: Vec<EndpointSnapshot>,
+}
+
+/// A server of a channel: channelz' subchannel.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct EndpointSnapshot {
+    /// Identifier of the endpoint.
+    pub id: u64,
+    /// Its addresses, separated by commas; the channel's target if the channel does not balance.
+    pub name: String,
+    /// Connectivity state. A failure lasts until the endpoint is connected (gRFC A62).
+    pub state: ConnectivityState,
+    /// Calls sent.
+    pub calls: Counts,
+    /// Time of the last call that was sent, to the second.
+    pub last_call: Option<SystemTime>,
+    /// Latest events.
+    pub events: EventsSnapshot,
+    /// Lanes, in the order of their opening; closing ones last.
     pub lanes: Vec<LaneDetails>,
 }
 
-/// A lane of a channel.
+/// Events of a channel or an endpoint: state changes, connections, failures.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct EventsSnapshot {
+    /// When the channel or endpoint was created.
+    pub created_at: SystemTime,
+    /// Number of events so far.
+    pub logged: u64,
+    /// The latest events, at most 32.
+    pub latest: Vec<LoggedEvent>,
+}
+
+/// An event of a channel or an endpoint.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct LoggedEvent {
+    /// Time of the event.
+    pub at: SystemTime,
+    /// Whether it is a failure.
+    pub is_failure: bool,
+    /// Description, of at most 256 bytes.
+    pub description: String,
+    /// Identifier and name of the endpoint that was added to or removed from a channel.
+    pub endpoint: Option<(u64, String)>,
+}
+
+/// A lane: one of the connections to an endpoint.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct LaneDetails {
     /// Identifier of the lane.
     pub id: u64,
-    /// gRPC connectivity state: `IDLE`, `CONNECTING`, `READY`, `TRANSIENT_FAILURE` or `SHUTDOWN`.
-    pub state: &'static str,
+    /// Connectivity state; SHUTDOWN if it closes after its last call.
+    pub state: ConnectivityState,
     /// The reason it was opened.
     pub reason: String,
     /// Calls sent.
     pub calls: Counts,
     /// The same by peer. Of a lane that had connections to more than 16 peers, only the latest ones are listed.
     pub peers: Vec<PeerCalls>,
+    /// Time of the last call that was sent, to the second.
+    pub last_call: Option<SystemTime>,
     /// Connections: the one that accepts calls, and draining ones.
     pub sockets: Vec<u64>,
+}
+
+impl LaneDetails {
+    pub(crate) fn sent_calls(&self) -> SentCalls {
+        SentCalls { counts: self.calls, last: self.last_call }
+    }
+}
+
+impl Traffic {
+    /// Returns the calls of a client's connection.
+    pub(crate) fn sent_calls(&self) -> SentCalls {
+        SentCalls { counts: self.calls, last: self.last_stream }
+    }
+}
+
+impl ChannelSnapshot {
+    /// Returns the lanes of all endpoints.
+    pub fn lanes(&self) -> impl Iterator<Item = &LaneDetails> {
+        self.endpoints.iter().flat_map(|endpoint| &endpoint.lanes)
+    }
 }
 
 /// Calls of a lane to one peer.
@@ -119,7 +209,7 @@ pub struct Traffic {
     pub streams: Counts,
     /// Calls.
     pub calls: Counts,
-    /// Time when the last stream was opened, to the second; `None` for client connections.
+    /// Time when the last stream was opened, to the second.
     pub last_stream: Option<SystemTime>,
     /// Number of keepalive PINGs sent to a silent peer.
     pub keepalives_sent: u64,

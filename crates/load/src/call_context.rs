@@ -4,6 +4,8 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
+use thalweg::CallOptions;
+
 use crate::variables::Variables;
 use crate::worker_counters::WorkerCounters;
 
@@ -14,6 +16,8 @@ pub(crate) struct CallContext<'w> {
     pub(crate) number: u64,
     /// Values kept by earlier steps; `None` if there are none.
     pub(crate) variables: Option<Arc<Variables>>,
+    /// Options in place of the call's.
+    pub(crate) options: Option<&'w CallOptions>,
     /// Time at which calls in flight are cancelled and fail.
     pub(crate) cut_at: Option<Instant>,
     /// End of the run, in ns of its clock.
@@ -27,7 +31,15 @@ pub(crate) struct CallContext<'w> {
 
 static NO_VARIABLES: Variables = Variables::new();
 
-impl CallContext<'_> {
+impl<'w> CallContext<'w> {
+    /// Returns the options to use in place of the call's own.
+    pub(crate) fn options<'c>(&self, own: &'c CallOptions) -> &'c CallOptions
+    where
+        'w: 'c,
+    {
+        self.options.unwrap_or(own)
+    }
+
     pub(crate) fn variables(&self) -> &Variables {
         self.variables.as_deref().unwrap_or(&NO_VARIABLES)
     }

@@ -93,6 +93,7 @@ fn stream() {
         messages_left: None,
         stopped: Arc::default(),
         progress,
+        by_server: None,
     };
     let rules = Rules { is_paired: true, ..Rules::default() };
     let stream = Arc::new(Messages::new(&Arc::new(counters), &(0..u64::MAX), rules));

@@ -73,6 +73,7 @@ mod running;
 mod scenario;
 mod schedule;
 mod search;
+mod server_latencies;
 mod servers;
 mod share;
 mod start_time;

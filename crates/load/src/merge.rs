@@ -94,7 +94,7 @@ impl LoadRun {
             reply: timing(|run| run.reply.as_ref(), "reply")?,
             flow: timing(|run| run.flow.as_ref(), "flow")?,
             steps: steps(runs)?,
-            servers: servers(runs),
+            servers: servers(runs)?,
             interval_ns,
             intervals,
             spun_ns: sum(|run| run.spun_ns),

@@ -100,7 +100,8 @@ pub(crate) async fn unary<F: Form>(
     if let Err(failure) = put_metadata(call, &mut request, context) {
         return CallOutcome::failed(failure);
     }
-    let response = channel.unary::<F::Request, F::Response>(&call.method, request, &call.options);
+    let response =
+        channel.unary::<F::Request, F::Response>(&call.method, request, context.options(&call.options));
     // Passed by reference, since moving a large response is expensive.
     match context.cut_at {
         None => unary_outcome(form, call, context, sent, &response.await),
@@ -228,7 +229,7 @@ impl<F: Form> Exchange<'_, F> {
     }
 
     async fn send_only(&mut self, context: &mut CallContext<'_>) -> StreamResult {
-        let Call { method, options, .. } = self.call;
+        let (method, options) = (&self.call.method, context.options(&self.call.options));
         let (channel, sender, cut_at) = (self.channel, self.sender(context), context.cut_at);
         let response = if self.form.is_owned() {
             let request = self.request(sender, context)?;
@@ -253,7 +254,7 @@ impl<F: Form> Exchange<'_, F> {
         let (channel, cut_at, ends_ns) = (self.channel, context.cut_at, self.ends_ns);
         let base = self.messages.base();
         let received = async {
-            let Call { method, options, .. } = self.call;
+            let (method, options) = (&self.call.method, context.options(&self.call.options));
             let responses = channel.server_streaming::<F::Request, F::Response>(method, request, options);
             self.receive(responses.await?.into_inner(), context).await
         };
@@ -268,7 +269,7 @@ impl<F: Form> Exchange<'_, F> {
     }
 
     async fn both_ways(&mut self, context: &mut CallContext<'_>) -> StreamResult {
-        let Call { method, options, .. } = self.call;
+        let (method, options) = (&self.call.method, context.options(&self.call.options));
         let (channel, sender, cut_at) = (self.channel, self.sender(context), context.cut_at);
         if self.form.is_owned() {
             let request = self.request(sender, context)?;

@@ -198,7 +198,7 @@ pub struct StepRun {
 }
 
 /// Calls to one server, as counted by the channel's connections.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ServerRun {
     /// Address of the server.
     pub server: String,
@@ -206,6 +206,18 @@ pub struct ServerRun {
     pub calls: u64,
     /// Those that did not end with OK; `null` if the client cancels streams as planned, which look the same.
     pub failed: Option<u64>,
+    /// Time from the intended start to the end, of calls that ended with OK and whose last attempt went to it; `null`
+    /// if it is the only server, or one of more than 64.
+    #[serde(default)]
+    pub latency: Option<Timing>,
+}
+
+impl ServerRun {
+    /// Returns p50, p99 and maximum of its latency in ns, if known.
+    pub fn times(&self) -> Option<[u64; 3]> {
+        let Latency { p50, p99, max, .. } = self.latency.as_ref()?.ns;
+        Some([p50, p99, max])
+    }
 }
 
 /// Counts of a scenario's flows.

@@ -263,7 +263,7 @@ impl Running {
         let (own, servers) = {
             let mut measured = self.measured();
             measured.servers.read(&shared.scenario);
-            (measured.own.clone(), measured.servers.runs(&shared.scenario))
+            (measured.own.clone(), measured.servers.runs(&shared.scenario, &counters.servers))
         };
         let mut notes = notes(plan, &counters, unit, missed_starts, end);
         let calls = counters.tally.codes().ok() + counters.tally.codes().failed();

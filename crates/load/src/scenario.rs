@@ -75,6 +75,13 @@ impl Scenario {
         self.flows.iter().flat_map(|flow| flow.steps.iter().map(move |step| (flow, step)))
     }
 
+    /// Returns whether its calls go to several servers.
+    pub(crate) fn has_several_servers(&self) -> bool {
+        let Channels::Shared(channels) = &self.channels else { return false };
+        let is_balanced = |channel: &Channel| channel.snapshot().endpoints.len() > 1;
+        channels.len() > 1 || channels.iter().flatten().any(is_balanced)
+    }
+
     /// Returns the connections that now accept calls.
     pub(crate) fn ready_connections(&self) -> u32 {
         let Channels::Shared(channels) = &self.channels else { return 0 };

@@ -1,4 +1,4 @@
-//! Calls by server, as the channels count them. This costs calls nothing.
+//! Calls by server, as the channels count them. Counting costs calls nothing.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -6,8 +6,9 @@ use thalweg::Channel;
 use thalweg::inventory::{Counts, PeerCalls};
 
 use crate::call::CallKind;
-use crate::run::ServerRun;
+use crate::run::{ServerRun, Timing};
 use crate::scenario::{Channels, Scenario};
+use crate::server_latencies::ServerLatencies;
 
 /// The calls of a run by server.
 #[derive(Debug, Default)]
@@ -31,7 +32,9 @@ impl Servers {
     pub(crate) fn read(&mut self, scenario: &Scenario) {
         let Channels::Shared(channels) = &scenario.channels else { return };
         if !self.is_over {
-            let lanes = channels.iter().flatten().map(Channel::snapshot).flat_map(|channel| channel.lanes);
+            let endpoints =
+                channels.iter().flatten().map(Channel::snapshot).flat_map(|channel| channel.endpoints);
+            let lanes = endpoints.flat_map(|endpoint| endpoint.lanes);
             self.lanes.extend(lanes.map(|lane| (lane.id, lane.peers)));
         }
     }
@@ -50,14 +53,15 @@ impl Servers {
         all
     }
 
-    /// Returns the servers that were called.
-    pub(crate) fn runs(&self, scenario: &Scenario) -> Vec<ServerRun> {
+    /// Returns the servers that were called, with their latencies.
+    pub(crate) fn runs(&self, scenario: &Scenario, latencies: &ServerLatencies) -> Vec<ServerRun> {
         let has_failures = !cancels_streams(scenario);
         let run = |(server, now): (String, Counts)| {
             let before = self.before.get(&server).copied().unwrap_or_default();
             let failed = now.failed.saturating_sub(before.failed);
             let calls = now.succeeded.saturating_sub(before.succeeded) + failed;
-            ServerRun { server, calls, failed: has_failures.then_some(failed) }
+            let latency = latencies.get(&server).and_then(Timing::of);
+            ServerRun { server, calls, failed: has_failures.then_some(failed), latency }
         };
         self.counts().into_iter().map(run).filter(|run| run.calls > 0).collect()
     }

@@ -531,6 +531,7 @@ mod tests {
             messages_left: messages_left.map(|left| Arc::new(AtomicU64::new(left))),
             stopped: Arc::default(),
             progress: Arc::default(),
+            by_server: None,
         })
     }
 

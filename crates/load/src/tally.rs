@@ -12,6 +12,7 @@ use crate::finishes::Finishes;
 use crate::pace::{Paced, Slowest};
 use crate::record::CallType;
 use crate::run::Flows;
+use crate::server_latencies::ServerLatencies;
 use crate::traffic::{Batch, Replies, TimedMessages, Traffic};
 
 /// gRPC status codes, followed by calls with an unexpected response.
@@ -145,6 +146,7 @@ pub(crate) struct Shard {
     /// Empty with a single step, whose counters are those of all calls.
     steps: Vec<StepTally>,
     flow_times: Distribution,
+    servers: ServerLatencies,
     /// Whether starts are scheduled. In a closed loop there is no delay.
     is_open: bool,
 }
@@ -156,6 +158,8 @@ pub(crate) struct RunCounters {
     pub(crate) steps: Vec<StepTally>,
     /// Duration of successful flows with several steps.
     pub(crate) flow_times: Distribution,
+    /// Empty with a single server.
+    pub(crate) servers: ServerLatencies,
 }
 
 impl Tally {
@@ -307,6 +311,7 @@ impl Shards {
             recent: has_intervals.then(Recent::new),
             steps: (0..steps).map(|_| step()).collect(),
             flow_times: Distribution::new(),
+            servers: ServerLatencies::default(),
             is_open,
         };
         Self(thalweg_measure::shards::Shards::new(threads, shard))
@@ -320,13 +325,14 @@ impl Shards {
         let mut all: Option<RunCounters> = None;
         for shard in self.0.lock_each() {
             let Some(all) = &mut all else {
-                let Shard { tally, steps, flow_times, .. } = &*shard;
-                let (tally, steps) = (tally.clone(), steps.clone());
-                all = Some(RunCounters { tally, steps, flow_times: flow_times.clone() });
+                let Shard { tally, steps, flow_times, servers, .. } = &*shard;
+                let (tally, steps, servers) = (tally.clone(), steps.clone(), servers.clone());
+                all = Some(RunCounters { tally, steps, flow_times: flow_times.clone(), servers });
                 continue;
             };
             all.tally.merge(&shard.tally);
             all.flow_times.merge(&shard.flow_times);
+            all.servers.merge(&shard.servers);
             for (mine, theirs) in all.steps.iter_mut().zip(&shard.steps) {
                 mine.latency.merge(&theirs.latency);
                 mine.codes.merge(&theirs.codes);
@@ -441,6 +447,11 @@ impl Shard {
 
     pub(crate) fn count_flow(&mut self, took_ns: u64) {
         self.flow_times.record(took_ns);
+    }
+
+    /// Records the latency of a successful call to `server`, of several.
+    pub(crate) fn count_server(&mut self, server: &str, took_ns: u64) {
+        self.servers.record(server, took_ns);
     }
 }
 

@@ -20,7 +20,7 @@ use crate::scenario::{Channels, Scenario};
 use crate::schedule::Schedule;
 use crate::share::Share;
 use crate::tally::{Shards, StepOfFlow, Times};
-use crate::worker_counters::WorkerCounters;
+use crate::worker_counters::{ByServer, WorkerCounters};
 
 /// Pause of a closed-loop worker after a failed call, to avoid hammering a server that refuses everything.
 const FAILURE_PAUSE: Duration = Duration::from_millis(10);
@@ -57,6 +57,7 @@ pub(crate) struct Shared {
     pub(crate) started: CachePadded<AtomicU64>,
     pub(crate) progresses: Mutex<Vec<Arc<Progress>>>,
     pub(crate) shards: Arc<Shards>,
+    has_several_servers: bool,
 }
 
 impl Shared {
@@ -95,6 +96,7 @@ impl Shared {
             started: CachePadded::default(),
             progresses: Mutex::default(),
             shards: Arc::new(Shards::new(threads, scenario.steps().count(), is_open, plan.has_intervals())),
+            has_several_servers: scenario.has_several_servers(),
         }
     }
 
@@ -123,6 +125,9 @@ impl Shared {
             messages_left: self.messages_left.clone(),
             stopped: self.stopped.clone(),
             progress,
+            by_server: self
+                .has_several_servers
+                .then(|| ByServer::new(self.scenario.steps().map(|(_, step)| &step.call.options))),
         })
     }
 
@@ -189,6 +194,7 @@ impl Shared {
             worker,
             number,
             variables: None,
+            options: None,
             cut_at: self.cut_at,
             until_ns: self.until_ns,
             counted,
@@ -267,6 +273,10 @@ async fn flow(shared: &Shared, mut context: CallContext<'_>, intended_ns: u64, b
     let (mut intended, mut began) = (intended_ns, began_ns);
     for (place, step) in flow.steps.iter().enumerate() {
         context.counters.progress.waits_since(began);
+        if let Some(by_server) = &context.counters.by_server {
+            by_server.peer.clear();
+            context.options = by_server.options.get(first + place);
+        }
         let (start, call) =
             (shared.share.map_or(context.number, |share| share.own(context.number)), &step.call);
         let outcome = match (scenario.channel(start, context.worker), &call.calls) {
@@ -296,7 +306,14 @@ async fn flow(shared: &Shared, mut context: CallContext<'_>, intended_ns: u64, b
                 is_first: place == 0,
                 is_last: place + 1 == flow.steps.len(),
             };
-            shared.shards.own().count(step, times, &outcome);
+            let mut shard = shared.shards.own();
+            shard.count(step, times, &outcome);
+            if let Some(by_server) = &context.counters.by_server
+                && outcome.failure.is_none()
+                && let Some(server) = by_server.peer.address()
+            {
+                shard.count_server(&server, ended_ns.saturating_sub(intended));
+            }
         }
         if outcome.failure.is_some() || place + 1 == flow.steps.len() {
             let is_ok = outcome.failure.is_none();

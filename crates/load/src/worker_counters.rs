@@ -5,6 +5,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Instant;
 
+use thalweg::{CallOptions, CallPeer};
+
 use crate::progress::Progress;
 use crate::tally::Shards;
 
@@ -25,6 +27,25 @@ pub(crate) struct WorkerCounters {
     /// Whether starting anything has ended.
     pub(crate) stopped: Arc<AtomicBool>,
     pub(crate) progress: Arc<Progress>,
+    /// `None` with a single server.
+    pub(crate) by_server: Option<ByServer>,
+}
+
+/// The server of a worker's call, with several servers.
+#[derive(Debug)]
+pub(crate) struct ByServer {
+    pub(crate) peer: CallPeer,
+    /// Options of each step of the scenario, with `peer`.
+    pub(crate) options: Vec<CallOptions>,
+}
+
+impl ByServer {
+    /// `options` are those of each step.
+    pub(crate) fn new<'o>(options: impl Iterator<Item = &'o CallOptions>) -> Self {
+        let peer = CallPeer::new();
+        let options = options.map(|options| options.clone().peer(&peer)).collect();
+        Self { peer, options }
+    }
 }
 
 impl WorkerCounters {

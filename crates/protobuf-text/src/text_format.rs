@@ -21,7 +21,6 @@
 mod group;
 mod lex;
 mod literal;
-mod located_error;
 mod parse;
 mod print;
 

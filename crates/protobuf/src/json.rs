@@ -30,8 +30,7 @@ use read::Reader;
 use crate::message::{Message, MessageRef};
 use crate::schema::MessageType;
 use crate::transcode;
-use crate::transcode::parse_error::LocatedError;
-pub use crate::transcode::{ParseError, ParseOptions, PrintError, PrintOptions};
+pub use crate::transcode::{LocatedError, ParseError, ParseOptions, PrintError, PrintOptions};
 
 /// Converts a message from wire bytes to JSON, with the default options.
 ///

@@ -7,12 +7,13 @@
 //! ```
 //!
 //! - A *server* is a `thalweg::Server`. It has calls, listening sockets and connections.
-//! - A *channel* is a `thalweg::Channel`, and its *subchannels* are lanes. Its calls are those sent on a connection:
-//!   retries count again, and calls that find no connection do not count.
+//! - A *channel* is a `thalweg::Channel`, and its *subchannels* are its servers; one with all addresses if the channel
+//!   does not balance. Their calls are those sent on a connection: retries count again, and calls that find no
+//!   connection do not count. Their *traces* have the latest 32 events: state changes, connections, failures.
 //! - A *socket* is a connection of a server or channel, or a listening socket.
 //!
 //! Data is collected from the start of the process at no cost to plain calls. Some fields therefore stay empty: message
-//! counts, message times, and the last call of a client. Times have a resolution of one second.
+//! counts and message times. Times have a resolution of one second.
 //!
 //! The service exposes the addresses of all peers. See [`admin`](crate::admin) for where to serve it.
 //!

@@ -149,9 +149,9 @@ pub use thalweg_engine::Traces;
 #[cfg(feature = "testing")]
 pub use thalweg_engine::settle_alone;
 pub use thalweg_engine::{
-    COMPRESSION_THRESHOLD, CallOptions, Chain, ConnectionInfo, Encoding, EncodingSet, ExecutorError,
-    InvalidAddress, InvalidPath, Keepalive, KeepalivePolicy, ListenAddress, MAX_DECODING_MESSAGE_SIZE,
-    Method, ServerAddress, ServiceOptions, TcpKeepalive, inventory,
+    COMPRESSION_THRESHOLD, CallOptions, CallPeer, Chain, ConnectionInfo, Encoding, EncodingSet,
+    ExecutorError, InvalidAddress, InvalidPath, Keepalive, KeepalivePolicy, ListenAddress,
+    MAX_DECODING_MESSAGE_SIZE, Method, ServerAddress, ServiceOptions, TcpKeepalive, inventory,
 };
 #[cfg(feature = "web")]
 pub use web_channel::Protocol;

@@ -61,6 +61,11 @@ pub struct Decision {
 pub trait Picker: Send + Sync + fmt::Debug {
     /// Returns the endpoint for a call.
     fn pick(&self, call: &PickArgs<'_>) -> Pick;
+
+    /// Returns the message with which all calls fail, if they do; `None` by default. It is asked for without a call.
+    fn failure(&self) -> Option<Arc<str>> {
+        None
+    }
 }
 
 /// A call, as a picker sees it.
@@ -153,6 +158,9 @@ impl NoneReady {
         if let more @ 1.. = endpoints.len().saturating_sub(ERRORS_NAMED_MAX) {
             message = format!("{message}; and {more} more");
         }
+        if let count @ 2.. = endpoints.len() {
+            message = format!("none of {count} servers is ready: {message}");
+        }
         Self(Pick::Fail(message.into()))
     }
 }
@@ -175,5 +183,12 @@ impl NoneReady {
 impl Picker for NoneReady {
     fn pick(&self, _: &PickArgs<'_>) -> Pick {
         self.0.clone()
+    }
+
+    fn failure(&self) -> Option<Arc<str>> {
+        match &self.0 {
+            Pick::Fail(message) => Some(Arc::clone(message)),
+            _ => None,
+        }
     }
 }

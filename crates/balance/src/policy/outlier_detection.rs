@@ -82,14 +82,14 @@ impl Policy for OutlierDetection {
             Sweep { config: &self.config, records, random: &mut self.random, now }.run(endpoints);
         }
         let sweep_at = start.checked_add(interval);
-        let mut ejected = Vec::new();
+        let is_ejected = |&at: &usize| records[at].ejected_at.is_some();
+        let ejected: Vec<usize> = (0..endpoints.len()).filter(is_ejected).collect();
+        let error = |&at: &usize| format!("{}: ejected by outlier detection", endpoints[at].endpoint.name());
+        let errors: Vec<String> = ejected.iter().map(error).collect();
         let mut views = endpoints.to_vec();
-        for (at, (view, record)) in views.iter_mut().zip(records).enumerate() {
-            if record.ejected_at.is_some() {
-                view.state = ConnectivityState::TransientFailure;
-                view.error = Some("ejected by outlier detection");
-                ejected.push(at);
-            }
+        for (&at, error) in ejected.iter().zip(&errors) {
+            views[at].state = ConnectivityState::TransientFailure;
+            views[at].error = Some(error);
         }
         let mut decision = self.child.decide(&views, now);
         decision.wake_at = decision.wake_at.into_iter().chain(sweep_at).min();

@@ -83,7 +83,7 @@ struct OnRing {
     /// Whether an endpoint is connecting.
     connecting: bool,
     /// Result of a call that finds no endpoint: it waits for one that connects, or fails.
-    none_ready: Pick,
+    none_ready: NoneReady,
 }
 
 impl RingHash {
@@ -144,7 +144,7 @@ impl Policy for RingHash {
             ring: self.ring(endpoints),
             states: endpoints.iter().map(|view| view.state).collect(),
             connecting,
-            none_ready: NoneReady::of(endpoints).0,
+            none_ready: NoneReady::of(endpoints),
         };
         let mut decision = Decision::new(Arc::new(picker), state);
         // Without calls the channel would never leave these states (gRFC A61).
@@ -159,7 +159,7 @@ impl Policy for RingHash {
 impl Picker for OnRing {
     fn pick(&self, call: &PickArgs<'_>) -> Pick {
         let Some(hash) = call.hash else {
-            return self.pick_random(mix(call.turn));
+            return self.pick_random(call);
         };
         for at in self.ring.walk(hash) {
             match self.states[at] {
@@ -169,15 +169,19 @@ impl Picker for OnRing {
                 ConnectivityState::TransientFailure | ConnectivityState::Shutdown => {}
             }
         }
-        self.none_ready.clone()
+        self.none_ready.pick(call)
+    }
+
+    fn failure(&self) -> Option<Arc<str>> {
+        self.none_ready.failure()
     }
 }
 
 impl OnRing {
     /// Picks the next ready endpoint, and connects an idle one on the way unless one is connecting (gRFC A76).
-    fn pick_random(&self, hash: u64) -> Pick {
+    fn pick_random(&self, call: &PickArgs<'_>) -> Pick {
         let mut idle = None;
-        for at in self.ring.walk(hash) {
+        for at in self.ring.walk(mix(call.turn)) {
             match (self.states[at], idle) {
                 (ConnectivityState::Ready, None) => return Pick::Endpoint(at),
                 (ConnectivityState::Ready, Some(connect)) => {
@@ -187,7 +191,7 @@ impl OnRing {
                 _ => {}
             }
         }
-        idle.map_or_else(|| self.none_ready.clone(), Pick::Connect)
+        idle.map_or_else(|| self.none_ready.pick(call), Pick::Connect)
     }
 }
 

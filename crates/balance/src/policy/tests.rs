@@ -204,13 +204,32 @@ fn ring_hash_without_a_hash_prefers_ready_endpoints() {
 }
 
 #[test]
+fn failure_is_known_without_a_call() {
+    let check = |states: &str, fails: bool| {
+        let fleet = Fleet::new(states);
+        let ring = || RingHash::new(RingHashConfig::default());
+        for policy in [&mut RoundRobin as &mut dyn Policy, &mut ring()] {
+            let decision = policy.decide(&fleet.views(), Instant::now());
+            let failure = decision.picker.failure().map(Pick::Fail);
+            assert_eq!(failure.is_some(), fails, "{states}: {policy:?}");
+            assert!(!fails || failure == picks(&decision, 0..1).next());
+        }
+    };
+    check("FF", true);
+    check("FR", false);
+    check("FI", false);
+    check("FC", false);
+    check("", true);
+}
+
+#[test]
 fn failed_call_has_the_errors_of_four_endpoints() {
     let fleet = Fleet::new("FFFFFF");
     let mut views = fleet.views();
     views[0].error = Some("10.0.0.0:1: connection refused");
     let decision = RoundRobin.decide(&views, Instant::now());
-    let message = "10.0.0.0:1: connection refused; 10.0.0.1:1: not ready; 10.0.0.2:1: not ready; \
-                   10.0.0.3:1: not ready; and 2 more";
+    let message = "none of 6 servers is ready: 10.0.0.0:1: connection refused; 10.0.0.1:1: not ready; \
+                   10.0.0.2:1: not ready; 10.0.0.3:1: not ready; and 2 more";
     assert_eq!(picks(&decision, 0..1).next(), Some(Pick::Fail(message.into())));
     let decision = RoundRobin.decide(&[], Instant::now());
     assert_eq!(

@@ -1,10 +1,11 @@
 //! Sequential retries of one call (gRFC A6).
 
+use std::fmt;
 use std::time::Instant;
 
 use super::attempt::{Outcome, Pushback, RetryPolicy, TransparentRetries};
-use super::backoff::Backoff;
 use super::throttle::Throttle;
+use crate::backoff::Backoff;
 use crate::code::Code;
 
 /// The retries of one call, with or without a policy: one attempt is under way at a time.
@@ -24,6 +25,21 @@ pub struct RetryState {
     backoffs: u32,
     transparent: TransparentRetries,
     is_committed: bool,
+    stop_reason: Option<StopReason>,
+}
+
+/// Why a failure that the policy retries got no other attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum StopReason {
+    /// The policy's attempts are used up: this many.
+    AllFailed(u32),
+    /// The channel's [`Throttle`].
+    Throttled,
+    /// The server's pushback.
+    PushedBack,
+    /// The next attempt would start at the deadline or later.
+    TooLate,
 }
 
 /// Result of [`RetryState::on_outcome`].
@@ -44,7 +60,15 @@ impl RetryState {
     /// Creates the state of a call whose first attempt starts. Without a policy there are only transparent retries.
     pub fn new(policy: Option<RetryPolicy>, deadline: Option<Instant>) -> Self {
         let transparent = TransparentRetries::default();
-        Self { policy, deadline, previous_attempts: 0, backoffs: 0, transparent, is_committed: false }
+        Self {
+            policy,
+            deadline,
+            previous_attempts: 0,
+            backoffs: 0,
+            transparent,
+            is_committed: false,
+            stop_reason: None,
+        }
     }
 
     /// Decides after an attempt has ended, and counts its outcome in the channel's throttle. `random_unit` is uniform
@@ -73,8 +97,14 @@ impl RetryState {
         // Failures count even if there is no retry for other reasons.
         let counts = is_retryable || pushback == Pushback::Stop;
         let is_throttled = counts && !throttle.on_failure();
-        if !is_retryable || is_throttled || !self.has_attempts_left() {
+        if !is_retryable || self.is_committed {
             return RetryDecision::Stop;
+        }
+        if !self.has_attempts_left() {
+            return self.stop(StopReason::AllFailed(self.previous_attempts + 1));
+        }
+        if is_throttled {
+            return self.stop(StopReason::Throttled);
         }
         let delay = match (pushback, &self.policy) {
             (Pushback::After(delay), _) => {
@@ -85,11 +115,24 @@ impl RetryState {
                 self.backoffs += 1;
                 policy.delay(self.backoffs, random_unit)
             }
-            (Pushback::Stop, _) | (_, None) => return RetryDecision::Stop,
+            (Pushback::Stop, _) | (_, None) => return self.stop(StopReason::PushedBack),
         };
-        let Some(at) = now.checked_add(delay).filter(is_in_time) else { return RetryDecision::Stop };
+        let Some(at) = now.checked_add(delay).filter(is_in_time) else {
+            return self.stop(StopReason::TooLate);
+        };
         self.previous_attempts += 1;
         RetryDecision::Retry { at }
+    }
+
+    fn stop(&mut self, reason: StopReason) -> RetryDecision {
+        self.stop_reason = Some(reason);
+        RetryDecision::Stop
+    }
+
+    /// Returns why the last outcome was not retried, if the policy retries such failures and the call was not
+    /// committed.
+    pub fn stop_reason(&self) -> Option<StopReason> {
+        self.stop_reason
     }
 
     /// Commits the call to the current attempt, or to the next one if none is under way: there are no retries after it.
@@ -124,10 +167,23 @@ impl RetryState {
     }
 }
 
+impl fmt::Display for StopReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AllFailed(attempts) => write!(f, "all {attempts} attempts of the retry policy failed"),
+            Self::Throttled => {
+                f.write_str("not retried: too many calls of the channel fail (retryThrottling)")
+            }
+            Self::PushedBack => f.write_str("not retried: the server asked not to (grpc-retry-pushback-ms)"),
+            Self::TooLate => f.write_str("not retried: the backoff would pass the deadline"),
+        }
+    }
+}
+
 impl RetryPolicy {
     fn delay(&self, retry: u32, random_unit: f64) -> std::time::Duration {
-        let (initial, max) = (self.initial_backoff, self.max_backoff);
-        Backoff { initial, max, multiplier: self.backoff_multiplier }.delay(retry, random_unit)
+        let backoff = Backoff::default().base_delay(self.initial_backoff).max_delay(self.max_backoff);
+        backoff.multiplier(self.backoff_multiplier).delay(retry, random_unit)
     }
 }
 

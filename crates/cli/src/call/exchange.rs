@@ -9,7 +9,7 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use thalweg::bytes::Bytes;
 use thalweg::metadata::MetadataMap;
-use thalweg::{CallOptions, Code};
+use thalweg::{CallOptions, CallPeer, Code};
 use thalweg_dynamic::{
     Catalogue, MethodName, Outcome, Received, RequestSource, ResolvedMethod, details, look_up, metadata,
     status_json,
@@ -82,10 +82,17 @@ pub(super) async fn run(
         }
         Ok::<(), Failure>(())
     };
-    let outcome = called.call(&channel, metadata, source, &options(args), each_sent, each_received).await?;
+    let peer = CallPeer::new();
+    let options = options(args).peer(&peer);
+    let outcome = called.call(&channel, metadata, source, &options, each_sent, each_received).await?;
     timeline.ended("end", code_name(outcome.status.code() as i32));
     if args.verbose {
         say_outcome(&outcome, &timeline);
+    }
+    let has_several_servers = channel.snapshot().endpoints.len() > 1;
+    // With --format-error, stderr is JSON.
+    if let Some(server) = peer.address().filter(|_| has_several_servers && !args.format_error) {
+        terminal::say(&format!("server: {}", printable::line(&server)));
     }
     let Outcome { headers, trailers, status } = outcome;
     if let Some(path) = &args.save {

@@ -71,15 +71,26 @@ fn servers_of_a_list_take_turns_by_flag_or_service_config() {
         let run = load_json(&target, &[&words[..], &["-n", "40", "-c", "1"]].concat());
         let all = servers.each_ref().map(|(_, address)| calls(&run, address));
         assert_eq!(all, [(20, Some(0)); 2], "{run}");
+        for server in run["servers"].as_array().unwrap() {
+            let latency = &server["latency"];
+            assert_eq!(latency["count"], 20, "{run}");
+            assert!(latency["p50"].as_u64() <= latency["max"].as_u64(), "{run}");
+            assert!(latency["max"].as_u64() <= run["latency"]["max"].as_u64(), "{run}");
+        }
     }
     let (code, text, stderr) = load(&target, &["--lb", "round_robin", "-n", "40", "-c", "1"]);
     assert_eq!(code, Some(0), "{stderr}");
     for (_, address) in &servers {
-        assert!(text.contains(&format!("{address}  20 calls (50 %), ")), "{text}");
+        let line = text.lines().find(|line| line.contains(&format!("{address}  20 calls (50 %), ")));
+        assert!(line.is_some_and(|line| line.contains("/s, 0 failed, p50 ")), "{text}");
     }
     let (code, stdout, stderr) =
         outcome(thalweg(&["call", &target, "--lb", "round_robin", UNARY]).output().unwrap());
     assert_eq!((code, stdout.trim()), (Some(0), "{}"), "{stderr}");
+    let server = stderr.trim().strip_prefix("server: ").expect("the server");
+    assert!(servers.iter().any(|(_, address)| address == server), "{stderr}");
+    let (code, _, stderr) = outcome(thalweg(&["call", &servers[0].1, UNARY]).output().unwrap());
+    assert_eq!((code, stderr.as_str()), (Some(0), ""), "one server is no choice");
 }
 
 #[test]
@@ -89,7 +100,10 @@ fn one_server_has_no_lines_and_two_targets_have_two() {
     let (code, text, stderr) = load(&target, &["-n", "10"]);
     assert_eq!(code, Some(0), "{stderr}");
     assert!(!text.contains("\nservers"), "{text}");
+    let run = load_json(&servers[0].1, &["-n", "10"]);
+    assert!(run["servers"][0]["latency"].is_null(), "{run}");
     let run = load_json(&servers[0].1, &["--also", &servers[1].1, "-n", "40", "-c", "1"]);
+    assert_eq!(run["servers"][1]["latency"]["count"], 20, "{run}");
     assert_eq!(calls(&run, &servers[0].1), (20, Some(0)), "{run}");
 }
 

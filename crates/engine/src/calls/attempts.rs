@@ -116,7 +116,12 @@ impl<'a> Attempts<'a> {
         loop {
             let connection = self.wait_for_connection().await?;
             match self.open_on(&connection, &slot) {
-                Ok(key) => return Ok((connection, key)),
+                Ok(key) => {
+                    if let Some(peer) = &self.options.peer {
+                        peer.note(&connection.peer);
+                    }
+                    return Ok((connection, key));
+                }
                 Err(refused) => self.refused(&refused, &connection)?,
             }
         }

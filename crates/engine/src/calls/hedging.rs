@@ -173,6 +173,9 @@ impl<M: Encode, R: AwaitedResponse> Hedged<'_, M, R> {
             let Self { message, awaited, .. } = self;
             let attempt =
                 UnaryAttempt::new(&connection, ticket, call, fields, message, &mut large, *awaited).await;
+            if let Some(peer) = &self.options.peer {
+                peer.note(&connection.peer);
+            }
             return match attempt {
                 Attempt::Done(Ok(arrived)) => match R::failure(&arrived) {
                     None => Ended::Response(Outcome::Done(arrived)),

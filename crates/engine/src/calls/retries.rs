@@ -71,7 +71,8 @@ impl Retries {
         let now = Instant::now().into_std();
         let decision = state.decisions.on_outcome(&outcome, channel.throttle(), random_unit(), now);
         if decision == RetryDecision::Stop {
-            return Err(status);
+            let reason = state.decisions.stop_reason().filter(|_| status.is_local());
+            return Err(status.with_detail(reason));
         }
         let sent = call.measure.end_attempt(&status);
         if let RetryDecision::Retry { at } = decision {

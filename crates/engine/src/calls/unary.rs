@@ -84,6 +84,9 @@ pub(super) async fn attempts<M: Encode, R: AwaitedResponse>(
             // Boxed to keep the future of calls that need not wait small.
             None => Box::pin(attempts.wait_for_connection()).await?,
         };
+        if let Some(peer) = &options.peer {
+            peer.note(&connection.peer);
+        }
         let Attempts { ticket, retries, .. } = &mut attempts;
         let fields = retries.fields(call);
         match UnaryAttempt::new(&connection, ticket, call, fields, message, &mut large, awaited).await {

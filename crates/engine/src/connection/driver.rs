@@ -330,8 +330,12 @@ fn take_output<E: Endpoint>(
     if !is_taken {
         return false;
     }
-    if std::mem::take(&mut state.opened_unsent) >= OPENED_UNSENT_MAX {
-        state.admit();
+    let opened = std::mem::take(&mut state.opened_unsent);
+    if opened > 0 {
+        state.opened_at = Some(polled_at);
+        if opened >= OPENED_UNSENT_MAX {
+            state.admit();
+        }
     }
     if E::IS_SAMPLED {
         state.note_taken(polled_at);

@@ -38,7 +38,7 @@ pub(crate) struct Connection {
     /// Client: measurement of the connection.
     pub(crate) measure: ConnectionMeasure,
     /// Name of the peer in messages, such as `127.0.0.1:50051`.
-    pub(crate) peer: String,
+    pub(crate) peer: Arc<str>,
     /// Server: one permit for each large or compressed request being decoded.
     pub(crate) decoding: Semaphore,
     pub(crate) decompression: Decompression,
@@ -80,7 +80,7 @@ impl Connection {
             origin: OnceLock::new(),
             round_trip: OnceLock::new(),
             measure: ConnectionMeasure::default(),
-            peer,
+            peer: peer.into(),
             decoding: Semaphore::new(DECODING_MAX),
             decompression: Decompression::default(),
         })

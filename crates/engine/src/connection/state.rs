@@ -47,6 +47,8 @@ pub(crate) struct State {
     pub(crate) watcher: Option<(Instant, Waker)>,
     /// Client: streams opened since the driver last took output.
     pub(crate) opened_unsent: usize,
+    /// Client: when the driver last took the output of new streams.
+    pub(crate) opened_at: Option<Instant>,
     /// Tasks to run once the lock is released, never under it.
     pub(super) deferred: Deferred,
     /// Number of the driver's reads; shows whether anything moved.
@@ -158,6 +160,7 @@ impl State {
             opener: None,
             watcher: None,
             opened_unsent: 0,
+            opened_at: None,
             deferred: Deferred::default(),
             activity: 0,
             polled_at: now,

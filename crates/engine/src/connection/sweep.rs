@@ -16,9 +16,9 @@ impl State {
         let counts =
             |failed: u64| Counts { started, succeeded: started.saturating_sub(failed + under_way), failed };
         let is_client = self.stream_admission.is_some();
-        // A client's connections are not swept.
         let opened_at = match self.last_sweep.opened_at {
-            _ if is_client => None,
+            // A client's connections are not swept.
+            _ if is_client => self.opened_at,
             at if self.generation == self.last_sweep.generation => at,
             _ => Some(Instant::now()),
         };

@@ -9,6 +9,7 @@ use tokio::time::timeout_at;
 use super::control::{BalancedConfig, Control, EndpointFactory, Signals};
 use super::views::{Picked, Views};
 use crate::connection::Connection;
+use crate::event_log::EventLog;
 use crate::lanes::{Connector, FreeStream, LaneSet, Lanes};
 use crate::request_headers::Origin;
 use crate::status::Status;
@@ -17,6 +18,7 @@ use crate::status::Status;
 pub(crate) struct Balanced {
     views: Arc<Views>,
     signals: Arc<Signals>,
+    events: Arc<EventLog>,
     /// Request header whose value the policy hashes.
     hash_header: Option<String>,
     /// Holds the control's state while its task does not run.
@@ -44,10 +46,11 @@ impl Balanced {
         let signals = Arc::new(Signals::default());
         let views = Arc::new(Views::new(Arc::clone(&connector.connection.queue)));
         let hash_header = config.policy.hash_header().map(str::to_owned);
+        let events = Arc::new(EventLog::new());
         let factory = EndpointFactory { lanes, connector };
-        let control = Control::new(config, factory, Arc::clone(&signals), origin);
+        let control = Control::new(config, factory, Arc::clone(&signals), Arc::clone(&events), origin);
         let parked = Arc::new(Mutex::new(Some(Box::new(control))));
-        Self { _end_of_task: EndOfTask(Arc::clone(&signals)), views, signals, hash_header, parked }
+        Self { _end_of_task: EndOfTask(Arc::clone(&signals)), views, signals, events, hash_header, parked }
     }
 
     pub(super) fn hash_header(&self) -> Option<&str> {
@@ -108,12 +111,13 @@ impl Balanced {
         self.views.current().state
     }
 
-    /// Returns why calls fail at the moment, if they do.
+    pub(super) fn events(&self) -> &EventLog {
+        &self.events
+    }
+
+    /// Returns why calls fail at the moment, if they do. This is no call: it connects nothing.
     pub(super) fn error(&self) -> Option<String> {
-        match self.views.pick(None) {
-            Picked::Failed(message) => Some(message.to_string()),
-            Picked::Connection(_) | Picked::Wait | Picked::WaitUntil(_) => None,
-        }
+        Some(self.views.current().picker.failure()?.to_string())
     }
 
     /// Starts the control's task if it does not run: the first time, and after its runtime has ended. Returns false if

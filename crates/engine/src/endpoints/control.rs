@@ -16,9 +16,9 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::views::{View, Views};
 use super::watches::{WatchConfig, Watches};
+use crate::event_log::EventLog;
 use crate::lanes::{ChannelParts, Connector, LaneSet, LaneSetObserver, Lanes, LastReport};
 use crate::random::random_unit;
-use crate::registry;
 use crate::request_headers::Origin;
 use crate::resolver::{AddressSource, Resolution, ResolveError, Resolver};
 
@@ -45,6 +45,9 @@ pub(super) struct Control {
     factory: EndpointFactory,
     watches: Arc<WatchConfig>,
     signals: Arc<Signals>,
+    events: Arc<EventLog>,
+    /// Ids of the endpoints that outlier detection has ejected.
+    ejected: Vec<u64>,
     resolving: Resolving,
     /// Version of the last resolution.
     version: u64,
@@ -81,7 +84,6 @@ impl Idleness {
 /// An endpoint of the channel.
 #[derive(Debug)]
 struct Entry {
-    id: u64,
     endpoint: Endpoint,
     set: Arc<LaneSet>,
     /// The state of its connections at the last decision.
@@ -120,7 +122,7 @@ impl Entry {
     }
 
     fn view<'a>(&'a self, observed: &'a Observed, has_outcomes: bool) -> EndpointView<'a> {
-        let mut view = EndpointView::new(self.id, &self.endpoint, observed.state);
+        let mut view = EndpointView::new(self.set.id, &self.endpoint, observed.state);
         view.error = observed.error.as_deref();
         view.report = observed.report.as_deref();
         if has_outcomes {
@@ -203,6 +205,7 @@ impl EndpointFactory {
             Some(OwnSettings(own)) => (own.lanes(), own.connector(self.connector.channel_parts())),
             None => (&self.lanes, self.connector.to(AddressSource::Endpoint(endpoint.clone()))),
         };
+        connector.measure = connector.measure.channel().endpoint(&endpoint.locality);
         // The control closes the connections of an idle channel: a policy would connect them again.
         let maintenance = connector.connection.maintenance.without_idle_timeout();
         connector.connection.maintenance = Arc::new(maintenance);
@@ -227,6 +230,7 @@ impl Control {
         config: BalancedConfig,
         factory: EndpointFactory,
         signals: Arc<Signals>,
+        events: Arc<EventLog>,
         origin: Origin<'_>,
     ) -> Self {
         let BalancedConfig { policy, resolver, refresh, interval_min, idle_timeout, health_check } = config;
@@ -240,6 +244,8 @@ impl Control {
             factory,
             watches,
             signals,
+            events,
+            ejected: Vec::new(),
             resolving,
             version: 0,
             entries: Vec::new(),
@@ -321,7 +327,9 @@ impl Control {
             Err(error) => {
                 let target = &self.factory.connector.addresses.target;
                 tracing::debug!(channel = %target, why = %error, "failed to resolve");
-                self.error = Some(format!("failed to resolve {target}: {error}").into());
+                let error = format!("failed to resolve {target}: {error}");
+                self.events.note_failure(&error);
+                self.error = Some(error.into());
                 return;
             }
         };
@@ -341,6 +349,9 @@ impl Control {
             };
             self.entries.push(entry);
         }
+        for entry in &former {
+            self.events.note_endpoint("endpoint removed:", entry.set.id, entry.set.name());
+        }
         let target = &self.factory.connector.addresses.target;
         tracing::debug!(channel = %target, endpoints = self.entries.len(), dropped = former.len(), "resolved");
     }
@@ -348,14 +359,10 @@ impl Control {
     fn create_entry(&self, endpoint: &Endpoint, endpoints: usize) -> Entry {
         let watches = self.watches.at_endpoint();
         let reports = watches.as_ref().and_then(|watches| watches.reports_of_calls());
-        Entry {
-            id: registry::next_id(),
-            endpoint: endpoint.clone(),
-            set: self.factory.create(endpoint, endpoints, &self.signals, reports),
-            state: ConnectivityState::Idle,
-            watches,
-            connected_at: None,
-        }
+        let set = self.factory.create(endpoint, endpoints, &self.signals, reports);
+        self.events.note_endpoint("endpoint added:", set.id, set.name());
+        let state = ConnectivityState::Idle;
+        Entry { endpoint: endpoint.clone(), set, state, watches, connected_at: None }
     }
 
     /// Moves and opens the streams to endpoints. Returns when the next one is due.
@@ -378,9 +385,37 @@ impl Control {
             }
             let endpoints = self.entries.iter().map(|entry| Arc::clone(&entry.set)).collect();
             let (picker, state) = (Arc::new(NoneReady::waiting()), ConnectivityState::Idle);
-            channel.publish(&View { endpoints, withheld: Vec::new(), picker, state });
+            self.publish(channel, &View { endpoints, withheld: Vec::new(), picker, state });
         }
         is_idle
+    }
+
+    fn publish(&self, channel: &Views, view: &View) {
+        channel.publish(view);
+        if let Some(former) = self.events.note_state(view.state) {
+            let target = &self.factory.connector.addresses.target;
+            tracing::debug!(channel = %target, %former, state = %view.state, "channel changed state");
+        }
+    }
+
+    /// Notes which endpoints outlier detection has ejected, and which it has returned to service.
+    fn note_ejected(&mut self, positions: &[usize]) {
+        if positions.is_empty() && self.ejected.is_empty() {
+            return;
+        }
+        let target = &self.factory.connector.addresses.target;
+        let is_ejected = |at: usize| positions.contains(&at);
+        for (at, Entry { set, .. }) in self.entries.iter().enumerate() {
+            let change = match (self.ejected.contains(&set.id), is_ejected(at)) {
+                (false, true) => "outlier detection ejected",
+                (true, false) => "outlier detection returned to service",
+                _ => continue,
+            };
+            tracing::debug!(channel = %target, endpoint = set.name(), "{change}");
+            self.events.note_endpoint(change, set.id, set.name());
+        }
+        // A policy of the application may name any position.
+        self.ejected = positions.iter().filter_map(|&at| Some(self.entries.get(at)?.set.id)).collect();
     }
 
     /// Decides, and publishes the decision. Returns when to decide again at the latest.
@@ -403,7 +438,7 @@ impl Control {
             .zip(&observed)
             .map(|(entry, observed)| entry.view(observed, needs.outcomes))
             .collect();
-        let mut wake_at = None;
+        let (mut wake_at, mut ejected) = (None, Vec::new());
         let view = match &self.error {
             Some(error) if views.is_empty() => View {
                 endpoints: Vec::new(),
@@ -415,14 +450,14 @@ impl Control {
             _ => {
                 let decision = self.policy.decide(&views, now);
                 wake_at = decision.wake_at;
+                ejected = decision.ejected;
                 for &at in &decision.connect {
                     let again_at = self.entries.get_mut(at).and_then(|entry| entry.connect(now));
                     wake_at = [wake_at, again_at].into_iter().flatten().min();
                 }
                 let is_withheld = |(entry, observed): (&Entry, &Observed)| entry.state != observed.state;
                 let mut withheld: Vec<bool> = self.entries.iter().zip(&observed).map(is_withheld).collect();
-                for &at in &decision.ejected {
-                    // A policy of the application may name any position.
+                for &at in &ejected {
                     if let Some(is_withheld) = withheld.get_mut(at) {
                         *is_withheld = true;
                     }
@@ -435,7 +470,8 @@ impl Control {
                 }
             }
         };
-        channel.publish(&view);
+        self.publish(channel, &view);
+        self.note_ejected(&ejected);
         let idle_at = self.idleness.as_ref().map(|idleness| (idleness.since + idleness.timeout).into_std());
         [wake_at, idle_at].into_iter().flatten().min()
     }

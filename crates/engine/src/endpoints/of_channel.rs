@@ -12,7 +12,7 @@ use crate::connection::{Connection, StreamWaitQueue};
 use crate::lanes::{Closing, Connector, FreeStream, Lane, LaneSet, Lanes};
 use crate::registry::{self, Registry};
 use crate::request_headers::Origin;
-use crate::snapshot::{ChannelSnapshot, Counts, SocketSnapshot};
+use crate::snapshot::{ChannelSnapshot, SentCalls, SocketSnapshot};
 use crate::status::Status;
 
 /// The endpoints of one channel. Dropping it closes each connection after its last call.
@@ -26,7 +26,7 @@ pub(crate) struct Endpoints {
     /// Target URI with its scheme.
     target: String,
     /// Calls of endpoints that are gone.
-    calls: Arc<Mutex<Counts>>,
+    calls: Arc<Mutex<SentCalls>>,
 }
 
 enum Kind {
@@ -210,16 +210,20 @@ impl Endpoints {
         }
     }
 
-    /// Returns the channel's lanes with their calls.
+    /// Returns the channel's endpoints and lanes with their calls.
     pub(crate) fn snapshot(&self) -> ChannelSnapshot {
+        let endpoints: Vec<_> = self.sets().iter().map(|set| set.snapshot()).collect();
         let mut calls = *self.calls.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut lanes = Vec::new();
-        for set in self.sets() {
-            lanes.extend(set.details());
-            calls += set.calls();
+        for endpoint in &endpoints {
+            calls += SentCalls { counts: endpoint.calls, last: endpoint.last_call };
         }
-        lanes.sort_unstable_by_key(|lane| lane.id);
-        ChannelSnapshot { id: self.id, target: self.target.clone(), calls, lanes }
+        let events = match &self.kind {
+            Kind::One(set) => set.events().snapshot(),
+            Kind::Balanced(balanced) => balanced.events().snapshot(),
+        };
+        let SentCalls { counts: calls, last: last_call } = calls;
+        let (id, target, state) = (self.id, self.target.clone(), self.state());
+        ChannelSnapshot { id, target, state, calls, last_call, events, endpoints }
     }
 }
 

@@ -37,6 +37,16 @@ impl Addresses {
         Self { target, source, timeout: bounded(timeout), last: Mutex::default() }
     }
 
+    /// Returns the addresses of an endpoint, separated by commas, or else the target.
+    pub(super) fn name(&self) -> String {
+        match &self.source {
+            AddressSource::Endpoint(endpoint) => {
+                endpoint.addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+            }
+            AddressSource::Resolver { .. } => self.target.to_string(),
+        }
+    }
+
     /// Attempts the addresses that `tcp` permits, and returns the first success. Calls `resolved` when a name was
     /// resolved, and `note` when an attempt has ended.
     pub(super) async fn first_to_connect<T, F>(

@@ -7,12 +7,11 @@ use std::task::Poll;
 use std::time::Duration;
 use std::{fmt, io};
 
-use thalweg_balance::Address;
+use thalweg_balance::{Address, Backoff};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, timeout};
 
 use super::addresses::{Addresses, Step};
-use super::backoff::Backoff;
 use super::connect_step::{ConnectStep, StepWatcher};
 use super::endpoint::ClientEndpoint;
 use super::last_report::LastReport;
@@ -20,12 +19,13 @@ use super::maintenance::Maintenance;
 use super::observers::ConnectionObserver;
 use crate::connection::{Connection, Driver, StreamAdmission, StreamWaitQueue, poll_with_waker};
 use crate::endpoint_origin::EndpointOrigin;
+use crate::event_log::EventLog;
 use crate::executor::Executor;
 use crate::grpc::compression::EncodingSet;
-use crate::measure::ChannelMeasure;
+use crate::measure::{ChannelMeasure, EndpointMeasure};
 use crate::net::{Accepted, TcpOptions};
 use crate::resolver::AddressSource;
-use crate::snapshot::Counts;
+use crate::snapshot::SentCalls;
 use crate::status::Status;
 #[cfg(feature = "tls")]
 use crate::tls::{BufferMemory, ClientTls};
@@ -36,7 +36,7 @@ pub(crate) struct ChannelParts {
     /// Calls that wait for a free stream.
     pub(crate) queue: Arc<StreamWaitQueue>,
     /// Calls of endpoints that are gone.
-    pub(crate) calls: Arc<Mutex<Counts>>,
+    pub(crate) calls: Arc<Mutex<SentCalls>>,
 }
 
 /// Creates the connections of one endpoint.
@@ -49,11 +49,13 @@ pub(crate) struct Connector {
     pub(crate) backoff: Backoff,
     /// Returns the position, in 0..=1, of the next backoff within its jitter range.
     pub(crate) jitter: fn() -> f64,
-    pub(crate) measure: ChannelMeasure,
+    pub(crate) measure: EndpointMeasure,
+    /// Events of the endpoint.
+    pub(crate) events: EventLog,
     /// Calls of lanes that are gone.
-    pub(crate) calls: Mutex<Counts>,
+    pub(crate) calls: Mutex<SentCalls>,
     /// Calls of the channel's endpoints that are gone.
-    pub(crate) channel_calls: Arc<Mutex<Counts>>,
+    pub(crate) channel_calls: Arc<Mutex<SentCalls>>,
 }
 
 /// Options shared by the connections of one channel.
@@ -76,6 +78,15 @@ pub(crate) struct ConnectionOptions {
     /// TLS below HTTP/2, for any transport.
     #[cfg(feature = "tls")]
     pub(crate) tls: Option<ClientTls>,
+}
+
+impl ConnectionOptions {
+    fn is_secure(&self) -> bool {
+        #[cfg(feature = "tls")]
+        return self.tls.is_some();
+        #[cfg(not(feature = "tls"))]
+        false
+    }
 }
 
 /// Transport of a channel's connections.
@@ -163,7 +174,7 @@ impl Drop for Connector {
 impl Connector {
     /// Returns the parts of the channel that its endpoints share.
     pub(crate) fn channel_parts(&self) -> ChannelParts {
-        let (measure, queue) = (self.measure.clone(), Arc::clone(&self.connection.queue));
+        let (measure, queue) = (self.measure.channel().clone(), Arc::clone(&self.connection.queue));
         ChannelParts { measure, queue, calls: Arc::clone(&self.channel_calls) }
     }
 
@@ -176,6 +187,7 @@ impl Connector {
             backoff: self.backoff,
             jitter: self.jitter,
             measure: self.measure.clone(),
+            events: EventLog::new(),
             calls: Mutex::default(),
             channel_calls: Arc::clone(&self.channel_calls),
         }
@@ -199,14 +211,14 @@ impl Connector {
     }
 
     fn resolved(&self) {
-        self.measure.resolved();
+        self.measure.channel().resolved();
         self.connection.watcher.notify(|| ConnectStep::Resolved);
     }
 
     /// Counts an attempt to connect to one address.
     fn measured(&self, outcome: Result<Arc<Connection>, Status>) -> Result<Arc<Connection>, Status> {
         match &outcome {
-            Ok(connection) => connection.measure.opened(&self.measure),
+            Ok(connection) => connection.measure.opened(&self.measure, self.connection.is_secure()),
             Err(_) => self.measure.attempt_failed(),
         }
         outcome

@@ -24,14 +24,14 @@ use super::observers::{ConnectionObserver, LaneObserver};
 use crate::connection::Connection;
 use crate::executor::ThreadSlot;
 use crate::registry;
-use crate::snapshot::{Counts, LaneDetails, PeerCalls};
+use crate::snapshot::{LaneDetails, PeerCalls, SentCalls};
 use crate::status::Status;
 
 pub(crate) struct Lane {
-    /// Unique in a channel.
+    /// Unique in the process.
     pub(crate) id: u64,
-    /// Number of the lane, unique in the process.
-    number: u64,
+    /// Number of lanes that its set had opened before.
+    pub(super) ordinal: u64,
     /// Reason for opening.
     pub(crate) reason: String,
     pub(crate) opened_at: Instant,
@@ -58,7 +58,7 @@ struct LaneTotals {
     /// Connections that are not over, in the order of their opening.
     connections: Vec<Arc<Connection>>,
     /// Calls of connections that are over.
-    calls: Counts,
+    calls: SentCalls,
     /// The same by peer: at most [`PEERS_MAX`], in the order of their first connection's end.
     peers: Vec<PeerCalls>,
 }
@@ -98,15 +98,15 @@ enum State {
 
 impl Lane {
     pub(super) fn new(
-        id: u64,
+        ordinal: u64,
         reason: String,
         observer: Weak<dyn LaneObserver>,
         connector: Arc<Connector>,
     ) -> Self {
         let thread_slot = connector.connection.executor.as_ref().map(|executor| executor.reserve_slot());
         Self {
-            id,
-            number: registry::next_id(),
+            id: registry::next_id(),
+            ordinal,
             reason,
             opened_at: Instant::now(),
             observer,
@@ -186,6 +186,7 @@ impl Lane {
             let why = ended.as_deref().unwrap_or("it accepts no more calls");
             let (channel, peer) = (&self.connector.addresses.target, &*connection.peer);
             tracing::debug!(%channel, lane = self.id, peer, why, "disconnected");
+            self.connector.events.note(format!("disconnected from {peer}: {why}"));
         }
     }
 
@@ -204,13 +205,14 @@ impl Lane {
         let connections = totals.connections.clone();
         drop(totals);
         for connection in &connections {
-            let its_calls = connection.lock().traffic().calls;
+            let its_calls = connection.lock().traffic().sent_calls();
             calls += its_calls;
-            PeerCalls::add(&mut peers, &connection.peer, its_calls);
+            PeerCalls::add(&mut peers, &connection.peer, its_calls.counts);
         }
         let sockets = connections.iter().map(|connection| connection.id).collect();
-        let state = if closes { "SHUTDOWN" } else { self.state_name() };
-        LaneDetails { id: self.number, state, reason: self.reason.clone(), calls, peers, sockets }
+        let state = if closes { ConnectivityState::Shutdown } else { self.own_state() };
+        let (SentCalls { counts: calls, last: last_call }, reason) = (calls, self.reason.clone());
+        LaneDetails { id: self.id, state, reason, calls, last_call, peers, sockets }
     }
 
     /// Returns its connection of this number.
@@ -222,23 +224,23 @@ impl Lane {
         self.totals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn state_name(&self) -> &'static str {
+    /// Returns the state at the moment.
+    pub(crate) fn own_state(&self) -> ConnectivityState {
         match &*self.state() {
-            State::Idle => "IDLE",
-            State::Connecting => "CONNECTING",
-            State::Ready(_) => "READY",
-            State::Failed { .. } => "TRANSIENT_FAILURE",
+            State::Idle => ConnectivityState::Idle,
+            State::Connecting => ConnectivityState::Connecting,
+            State::Ready(_) => ConnectivityState::Ready,
+            State::Failed { .. } => ConnectivityState::TransientFailure,
         }
     }
 
     /// Returns the state, with a failure that lasts until a connection is ready (gRFC A62).
     pub(super) fn connectivity(&self) -> ConnectivityState {
-        match &*self.state() {
-            State::Ready(_) => ConnectivityState::Ready,
-            State::Failed { .. } => ConnectivityState::TransientFailure,
-            _ if self.last_failure().is_some() => ConnectivityState::TransientFailure,
-            State::Idle => ConnectivityState::Idle,
-            State::Connecting => ConnectivityState::Connecting,
+        match self.own_state() {
+            ConnectivityState::Idle | ConnectivityState::Connecting if self.last_failure().is_some() => {
+                ConnectivityState::TransientFailure
+            }
+            state => state,
         }
     }
 
@@ -300,6 +302,7 @@ impl Lane {
                 Ok(connection) => {
                     let (lane, peer) = (attempt.lane.id, &*connection.peer);
                     tracing::debug!(channel = %connector.addresses.target, lane, peer, "connected");
+                    connector.events.note(format!("connected to {peer}"));
                     *attempt.lane.outage() = Outage::default();
                     return attempt.end(State::Ready(connection));
                 }
@@ -311,9 +314,10 @@ impl Lane {
                 outage.note_failure(&status);
                 (outage.failures, outage.failures_of_backoff)
             };
-            let retry_at = Instant::now() + connector.backoff.pause(of_backoff, (connector.jitter)());
+            let retry_at = Instant::now() + connector.backoff.delay(of_backoff, (connector.jitter)());
             let (lane, why) = (attempt.lane.id, status.message());
             tracing::debug!(channel = %connector.addresses.target, lane, why, failures, "failed to connect");
+            connector.events.note_failure(why);
             let lane = attempt.lane.id;
             attempt.end(State::Failed { status, retry_at });
             if observer.upgrade().is_some_and(|observer| observer.waits_for_backoff()) {
@@ -423,11 +427,11 @@ impl ConnectionObserver for Lane {
     }
 
     fn ended(&self, connection: &Arc<Connection>) {
-        let calls = connection.lock().traffic().calls;
+        let calls = connection.lock().traffic().sent_calls();
         let mut totals = self.totals();
         totals.connections.retain(|other| !Arc::ptr_eq(other, connection));
         totals.calls += calls;
-        PeerCalls::add(&mut totals.peers, &connection.peer, calls);
+        PeerCalls::add(&mut totals.peers, &connection.peer, calls.counts);
         if totals.peers.len() > PEERS_MAX {
             totals.peers.remove(0);
         }
@@ -441,7 +445,7 @@ impl Drop for Lane {
             shut_down(&connection);
             connection.lock().drain();
         }
-        let calls = self.details(true).calls;
+        let calls = self.details(true).sent_calls();
         *self.connector.calls.lock().unwrap_or_else(PoisonError::into_inner) += calls;
     }
 }

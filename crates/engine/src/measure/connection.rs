@@ -5,6 +5,7 @@ use std::io::ErrorKind;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use opentelemetry::KeyValue;
+use thalweg_balance::Locality;
 use thalweg_http2::ErrorCode;
 
 use super::call::CallMeasure;
@@ -64,18 +65,62 @@ impl ChannelMeasure {
         }
     }
 
+    /// Returns the measurement of an endpoint, whose locality is known if a resolver names it.
+    pub(crate) fn endpoint(&self, locality: &Locality) -> EndpointMeasure {
+        let mut labels = Vec::new();
+        if let Some(metrics) = self.metrics() {
+            labels.push(metrics.target.clone());
+            if *locality != Locality::default() {
+                labels.push(KeyValue::new("grpc.lb.locality", name_of(locality)));
+            }
+        }
+        EndpointMeasure { channel: self.clone(), labels }
+    }
+}
+
+/// Returns the name as gRPC's libraries write it.
+fn name_of(locality: &Locality) -> String {
+    let Locality { region, zone, sub_zone, .. } = locality;
+    format!("{{region=\"{region}\", zone=\"{zone}\", sub_zone=\"{sub_zone}\"}}")
+}
+
+/// Measurement of the connections and lanes to one endpoint of a channel.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct EndpointMeasure {
+    channel: ChannelMeasure,
+    /// Labels of A94; empty without metrics.
+    labels: Vec<KeyValue>,
+}
+
+impl EndpointMeasure {
+    pub(crate) fn channel(&self) -> &ChannelMeasure {
+        &self.channel
+    }
+
     /// Counts an address that could not be connected to.
     pub(crate) fn attempt_failed(&self) {
-        if let Some(metrics) = self.metrics() {
-            metrics.instruments.attempts_failed.add(1, metrics.target());
+        if let Some(metrics) = self.channel.metrics() {
+            metrics.instruments.attempts_failed.add(1, &self.labels);
         }
     }
 
     /// Adds `change` to the number of lanes.
     pub(crate) fn lanes(&self, change: isize) {
-        if let Some(metrics) = self.metrics() {
+        if let Some(metrics) = self.channel.metrics() {
             metrics.instruments.lanes.add(change as i64, metrics.target());
         }
+    }
+
+    /// Adds `change` to the number of open connections.
+    fn connections(&self, instruments: &ClientInstruments, change: i64, is_secure: bool) {
+        let level = if is_secure { "privacy_and_integrity" } else { "none" };
+        instruments
+            .open_connections
+            .add(change, &self.labels_and(KeyValue::new("grpc.security_level", level)));
+    }
+
+    fn labels_and(&self, another: KeyValue) -> Vec<KeyValue> {
+        self.labels.iter().cloned().chain([another]).collect()
     }
 }
 
@@ -86,7 +131,8 @@ pub(crate) struct ConnectionMeasure(Mutex<ConnectionLifetime>);
 #[derive(Debug, Default)]
 struct ConnectionLifetime {
     /// Set while the connection is open.
-    channel: ChannelMeasure,
+    endpoint: EndpointMeasure,
+    is_secure: bool,
     is_over: bool,
     /// First reported reason for the end.
     why: Option<Cow<'static, str>>,
@@ -94,13 +140,13 @@ struct ConnectionLifetime {
 
 impl ConnectionMeasure {
     /// Notes that the connection accepts calls. If it is already over, it is closed again at once.
-    pub(crate) fn opened(&self, channel: &ChannelMeasure) {
-        let Some(metrics) = channel.metrics() else { return };
-        metrics.instruments.attempts_succeeded.add(1, metrics.target());
-        metrics.instruments.open_connections.add(1, metrics.target());
+    pub(crate) fn opened(&self, endpoint: &EndpointMeasure, is_secure: bool) {
+        let Some(metrics) = endpoint.channel.metrics() else { return };
+        metrics.instruments.attempts_succeeded.add(1, &endpoint.labels);
+        endpoint.connections(&metrics.instruments, 1, is_secure);
         let is_over = {
             let mut lifetime = self.lifetime();
-            lifetime.channel = channel.clone();
+            (lifetime.endpoint, lifetime.is_secure) = (endpoint.clone(), is_secure);
             lifetime.is_over
         };
         if is_over {
@@ -138,16 +184,15 @@ impl ConnectionMeasure {
 
     /// Notes that the connection accepts no more calls. Only the first call counts.
     pub(crate) fn disconnected(&self) {
-        let (channel, why) = {
+        let (endpoint, is_secure, why) = {
             let mut lifetime = self.lifetime();
             lifetime.is_over = true;
-            (std::mem::take(&mut lifetime.channel), lifetime.why.clone())
+            (std::mem::take(&mut lifetime.endpoint), lifetime.is_secure, lifetime.why.clone())
         };
-        let Some(metrics) = channel.metrics() else { return };
-        let why = why.unwrap_or("unknown".into());
-        let labels = [metrics.target.clone(), KeyValue::new("grpc.disconnect_error", why)];
-        metrics.instruments.disconnections.add(1, &labels);
-        metrics.instruments.open_connections.add(-1, metrics.target());
+        let Some(metrics) = endpoint.channel.metrics() else { return };
+        let why = KeyValue::new("grpc.disconnect_error", why.unwrap_or("unknown".into()));
+        metrics.instruments.disconnections.add(1, &endpoint.labels_and(why));
+        endpoint.connections(&metrics.instruments, -1, is_secure);
     }
 
     fn lifetime(&self) -> MutexGuard<'_, ConnectionLifetime> {

@@ -10,6 +10,7 @@ use std::io::ErrorKind;
 use std::sync::Arc;
 
 use http::HeaderMap;
+use thalweg_balance::Locality;
 use thalweg_http2::ErrorCode;
 
 use super::span_source::SpanSource;
@@ -33,6 +34,19 @@ impl ChannelMeasure {
 
     pub(crate) fn resolved(&self) {}
 
+    pub(crate) fn endpoint(&self, _locality: &Locality) -> EndpointMeasure {
+        EndpointMeasure(Self(()))
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct EndpointMeasure(ChannelMeasure);
+
+impl EndpointMeasure {
+    pub(crate) fn channel(&self) -> &ChannelMeasure {
+        &self.0
+    }
+
     pub(crate) fn attempt_failed(&self) {}
 
     pub(crate) fn lanes(&self, _change: isize) {}
@@ -42,7 +56,7 @@ impl ChannelMeasure {
 pub(crate) struct ConnectionMeasure(());
 
 impl ConnectionMeasure {
-    pub(crate) fn opened(&self, _channel: &ChannelMeasure) {}
+    pub(crate) fn opened(&self, _endpoint: &EndpointMeasure, _is_secure: bool) {}
 
     pub(crate) fn note_going_away(&self, _code: ErrorCode) {}
 

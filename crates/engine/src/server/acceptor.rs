@@ -187,7 +187,7 @@ impl Acceptor {
                 Ok(first_bytes) => first_bytes,
                 Err(why) => {
                     tracing::debug!(
-                        peer = connection.peer,
+                        peer = &*connection.peer,
                         %why,
                         "connection closed before its first request"
                     );
@@ -264,10 +264,10 @@ impl Acceptor {
                     return acceptor.open(stream, info, connection, agreed).await;
                 }
                 Some(Err(error)) => {
-                    tracing::debug!(peer = connection.peer, %error, "TLS handshake failed");
+                    tracing::debug!(peer = &*connection.peer, %error, "TLS handshake failed");
                 }
                 None => {
-                    tracing::debug!(peer = connection.peer, "TLS handshake aborted to free resources");
+                    tracing::debug!(peer = &*connection.peer, "TLS handshake aborted to free resources");
                 }
             }
             Opened::Over

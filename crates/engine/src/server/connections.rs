@@ -152,7 +152,7 @@ impl Connections {
         drop(list);
         let traffic = Some(connection.lock().traffic());
         let local = local.map(|local| (*local).clone());
-        Some(SocketSnapshot { id, local, peer: Some(connection.peer.clone()), traffic })
+        Some(SocketSnapshot { id, local, peer: Some(connection.peer.to_string()), traffic })
     }
 
     /// Returns whether another connection from this address is allowed. If the server is full, it makes room for the
@@ -188,7 +188,7 @@ impl Connections {
         let idle = all.iter().filter_map(|open| Some((idle_since(open)?, open)));
         if let Some((_, open)) = idle.min_by_key(|(since, _)| *since) {
             tracing::debug!(
-                peer = open.connection.peer,
+                peer = &*open.connection.peer,
                 "closing an idle connection to free file descriptors"
             );
             open.close(ErrorCode::NoError, "idle connection closed to free file descriptors");
@@ -322,7 +322,7 @@ impl Connections {
                 return;
             }
             tracing::warn!(
-                peer = open.connection.peer,
+                peer = &*open.connection.peer,
                 held = result.buffered.all(),
                 "closing a connection: peers use too much memory"
             );

@@ -195,7 +195,7 @@ impl Maintenance {
         if let Some(why) = self.close_reason(&state, times, now) {
             state.close(ErrorCode::EnhanceYourCalm, why);
             drop(state);
-            tracing::debug!(peer = connection.peer, why, "closing a connection");
+            tracing::debug!(peer = &*connection.peer, why, "closing a connection");
             return CheckResult { buffered: BufferedBytes::default(), is_stalled: false };
         }
         if times.idle_max.is_some_and(|max| idle_since + max <= now) {
@@ -223,7 +223,7 @@ impl Maintenance {
             && self.keepalive_state.check(&times.keepalive, &mut state, now) == KeepaliveCheck::Silent
         {
             drop(state);
-            tracing::debug!(peer = connection.peer, "closing a connection: no response to a PING");
+            tracing::debug!(peer = &*connection.peer, "closing a connection: no response to a PING");
             end_silent(connection, &times.keepalive);
         }
         result

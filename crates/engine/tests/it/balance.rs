@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use thalweg_engine::policy::PolicyConfig;
 use thalweg_engine::{
-    Address, CallOptions, Channel, ChannelConfig, Code, ConnectivityState, Endpoint, EndpointList,
-    Resolution, Resolver, Resolving,
+    Address, CallOptions, CallPeer, Channel, ChannelConfig, Code, ConnectivityState, Endpoint, EndpointList,
+    Resolution, Resolver, Resolving, RetryPolicy,
 };
 use tokio::io::DuplexStream;
 use tokio::task::JoinHandle;
@@ -18,7 +18,8 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::support::peer::Peer;
 use crate::support::{
-    Echo, Receiver, Served, call_options, channel_config, chat, echo, raw, soon, spawn_echo_with,
+    CHAT, Echo, Receiver, Served, call_options, channel_config, chat, echo, items, raw, soon,
+    spawn_echo_with, stream,
 };
 
 /// Servers by address.
@@ -142,14 +143,43 @@ async fn calls_are_counted_by_peer_also_after_it_has_stopped() {
     network.stop(1).await.expect("the server stops");
     calls(&channel, 100).await;
     settle().await;
-    let lanes = channel.snapshot().lanes;
-    let peers = lanes.iter().flat_map(|lane| &lane.peers);
+    let snapshot = channel.snapshot();
+    let peers = snapshot.lanes().flat_map(|lane| &lane.peers);
     let mut succeeded: Vec<_> = peers.map(|at| (at.peer.clone(), at.calls.succeeded)).collect();
     succeeded.sort();
     let expected =
         [1, 2].map(|number| (address(number).to_string(), services[number as usize - 1].started() as u64));
     assert_eq!(succeeded, expected);
     assert_eq!(succeeded.iter().map(|(_, calls)| calls).sum::<u64>(), 200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn caller_learns_the_server_of_its_call() {
+    let network = Network::default();
+    let services = [1, 2].map(|number| network.start(number));
+    let channel = network.round_robin(&[1, 2]);
+    calls(&channel, 4).await;
+    let peer = CallPeer::new();
+    let options = CallOptions::default().peer(&peer);
+    let mut expected = services.each_ref().map(Echo::started);
+    for is_unary in [true, false] {
+        for _ in 0..6 {
+            peer.clear();
+            assert_eq!(peer.address(), None);
+            if is_unary {
+                let call = spawn_echo_with(&channel, raw("x"), options.clone());
+                soon(call).await.expect("no panic").expect("a response");
+            } else {
+                let messages = items(vec![raw("x")]);
+                let mut responses = stream(&channel, &CHAT, messages, &options).await.expect("a stream");
+                while soon(responses.message()).await.expect("no failure").is_some() {}
+            }
+            let reached = peer.address().expect("a server");
+            let at = [1, 2].iter().position(|&number| address(number).to_string() == *reached);
+            expected[at.expect("one of the two")] += 1;
+            assert_eq!(services.each_ref().map(Echo::started), expected);
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -258,10 +288,30 @@ async fn list_may_change() {
 #[tokio::test(start_paused = true)]
 async fn calls_fail_with_the_reasons_when_all_servers_are_down_and_wait_if_asked_to() {
     let network = Network::default();
-    let channel = network.round_robin(&[1, 2]);
+    let channel = network.round_robin(&[1, 2, 3]);
     let error = soon(echo(&channel, raw("x"))).await.expect_err("no server");
     assert_eq!((error.code(), channel.state()), (Code::Unavailable, ConnectivityState::TransientFailure));
-    assert!(error.message().contains("10.0.0.1:1") && error.message().contains("10.0.0.1:2"), "{error}");
+    let text = error.message();
+    let reasons =
+        [1, 2, 3].map(|server| format!("failed to connect to {}: connection refused", address(server)));
+    assert!(text.starts_with(&format!("none of 3 servers is ready: {}", reasons[0])), "{text}");
+    assert!(reasons.iter().all(|reason| text.contains(reason)), "{text}");
+    assert!(text.ends_with(" [/test.Echo/Echo to fleet:1, connecting]"), "{text}");
+    let retry = RetryPolicy::new(2, [Code::Unavailable]);
+    let options = CallOptions::default().retry(retry);
+    let error = soon(spawn_echo_with(&channel, raw("x"), options)).await.expect("no panic");
+    let error = error.expect_err("no server");
+    let expected =
+        "; all 2 attempts of the retry policy failed [/test.Echo/Echo to fleet:1, attempt 2, connecting]";
+    assert!(error.message().ends_with(expected), "{error}");
+    let asked = call_options(|options| {
+        options.wait_for_ready = true;
+        options.timeout = Some(Duration::from_millis(10));
+    });
+    let error = soon(spawn_echo_with(&channel, raw("x"), asked)).await.expect("no panic");
+    let error = error.expect_err("no server");
+    let expected = "deadline exceeded: no connection was ready: none of 3 servers is ready: ";
+    assert!(error.message().starts_with(expected), "{error}");
     let waiting = spawn_echo_with(&channel, raw("x"), call_options(|options| options.wait_for_ready = true));
     settle().await;
     let service = network.start(2);

@@ -302,7 +302,7 @@ async fn responses_beyond_budget_end_the_connection() {
     assert!(echo.started() > 50);
 }
 
-/// Metadata counts: 470 fields, each named by an index of one byte, take a hundred times as much memory. Unfinished
+/// Metadata counts: 440 fields, each named by an index of one byte, take a hundred times as much memory. Unfinished
 /// calls hold it, and the connection with the most is closed.
 #[tokio::test(start_paused = true)]
 async fn metadata_counts_towards_the_server_budget() {

@@ -37,18 +37,22 @@ pub(super) fn steps(runs: &[LoadRun]) -> Result<Vec<StepRun>, MergeError> {
 }
 
 /// Merges the calls to each server; empty if those of a run are unknown.
-pub(super) fn servers(runs: &[LoadRun]) -> Vec<ServerRun> {
+pub(super) fn servers(runs: &[LoadRun]) -> Result<Vec<ServerRun>, MergeError> {
     if runs.iter().any(|run| run.servers.is_empty()) {
-        return Vec::new();
+        return Ok(Vec::new());
     }
     let mut all: BTreeMap<&str, ServerRun> = BTreeMap::new();
     for one in runs.iter().flat_map(|run| &run.servers) {
-        let server = ServerRun { calls: 0, failed: Some(0), ..one.clone() };
+        let server = ServerRun { calls: 0, failed: Some(0), latency: None, server: one.server.clone() };
         let known = all.entry(&one.server).or_insert(server);
         known.calls += one.calls;
         known.failed = known.failed.zip(one.failed).map(|(known, more)| known + more);
     }
-    all.into_values().collect()
+    for (name, server) in &mut all {
+        let of_runs = runs.iter().map(|run| run.servers.iter().find(|other| other.server == *name));
+        server.latency = joined(of_runs.map(|same| same?.latency.as_ref()), "servers")?;
+    }
+    Ok(all.into_values().collect())
 }
 
 pub(super) fn add_errors(all: &mut BTreeMap<String, u64>, more: &BTreeMap<String, u64>) {

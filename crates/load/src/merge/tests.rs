@@ -6,7 +6,7 @@ use thalweg_measure::histogram::Histogram;
 use thalweg_measure::validity::Validity;
 
 use super::*;
-use crate::run::{Interval, ServerRun};
+use crate::run::{Interval, ServerRun, Timing};
 use crate::share::Share;
 
 static NEXT_ID: AtomicU64 = AtomicU64::new(0);
@@ -352,7 +352,16 @@ fn incompatible_runs_are_rejected() {
 
 #[test]
 fn calls_of_a_server_are_added() {
-    let server = |server: &str, calls, failed| ServerRun { server: server.to_owned(), calls, failed };
+    let server = |server: &str, calls, failed| ServerRun {
+        server: server.to_owned(),
+        calls,
+        failed,
+        latency: {
+            let mut latency = Distribution::new();
+            latency.record_many(1000, calls);
+            Timing::of(&latency)
+        },
+    };
     let of = |servers: &[ServerRun]| LoadRun { servers: servers.to_vec(), ..run(0, 1..=1, 0) };
     let one = of(&[server("a:1", 1, Some(1)), server("b:1", 2, Some(0))]);
     let other = of(&[server("b:1", 4, Some(3)), server("c:1", 8, None)]);

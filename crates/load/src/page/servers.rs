@@ -1,11 +1,11 @@
 //! Section with the calls to each server.
 
 use maud::{Markup, html};
-use thalweg_measure::figures::percent;
+use thalweg_measure::figures::{percent, time};
 use thalweg_measure::page::parts::scrolled;
 
 use super::figures::integer;
-use crate::run::LoadRun;
+use crate::run::{LoadRun, ServerRun};
 
 /// Returns the section if several servers were called.
 pub(super) fn section(run: &LoadRun) -> Option<Markup> {
@@ -16,7 +16,7 @@ pub(super) fn section(run: &LoadRun) -> Option<Markup> {
             thead {
                 tr {
                     th scope="col" { "Server" }
-                    @for name in ["calls", "share", "calls/s", "failed"] { th scope="col" { (name) } }
+                    @for name in ["calls", "share", "calls/s", "failed", "p50", "p99", "max"] { th scope="col" { (name) } }
                 }
             }
             tbody {
@@ -27,9 +27,17 @@ pub(super) fn section(run: &LoadRun) -> Option<Markup> {
                         td { (percent(share)) }
                         td { (integer(rate)) }
                         td { (server.failed.map_or("–".to_owned(), |failed| integer(failed as f64))) }
+                        @for figure in times(server) { td { (figure) } }
                     }
                 }
             }
         }
     }))
+}
+
+fn times(server: &ServerRun) -> [String; 3] {
+    match server.times() {
+        Some(times) => times.map(|ns| time(ns as f64)),
+        None => ["–"; 3].map(str::to_owned),
+    }
 }

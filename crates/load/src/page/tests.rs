@@ -4,6 +4,8 @@
 mod browser;
 mod sample;
 
+use thalweg_measure::figures::time;
+
 use self::browser::{PROBE, attribute, shown_page};
 use self::sample::{balanced, closed, hostile, nothing, open, scenario, searched, stalled};
 use super::page;
@@ -127,14 +129,18 @@ fn scenario_page_lists_steps() {
 
 #[test]
 fn page_lists_several_servers() {
-    let row = |cells: [&str; 5]| {
+    let row = |cells: [&str; 8]| {
         let [server, cells @ ..] = cells;
         format!("<tr><th scope=\"row\">{server}</th><td>{}</td></tr>", cells.join("</td><td>"))
     };
-    let several = page(&balanced());
+    let run = balanced();
+    let several = page(&run);
+    let times = run.servers[0].times().expect("latencies").map(|ns| time(ns as f64));
+    assert_eq!(times[2], "399 ms");
+    let [p50, p99, max] = times.each_ref().map(String::as_str);
     for cells in [
-        ["10.0.0.1:80", "7\u{202f}500", "75 %", "750", "0"],
-        ["10.0.0.2:80", "2\u{202f}500", "25 %", "250", "12"],
+        ["10.0.0.1:80", "7\u{202f}500", "75 %", "750", "0", p50, p99, max],
+        ["10.0.0.2:80", "2\u{202f}500", "25 %", "250", "12", "–", "–", "–"],
     ] {
         assert!(several.contains(&row(cells)), "{cells:?}");
     }

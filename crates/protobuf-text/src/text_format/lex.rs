@@ -1,7 +1,7 @@
 //! Tokens of the text.
 
 use super::literal;
-use super::located_error::LocatedError;
+use thalweg_protobuf::json::LocatedError;
 
 /// A token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use thalweg_protobuf::{EnumValue, Field, Kind, Message, MessageType, WellKnown};
 
 use super::group;
 use super::lex::{Lexer, Token};
-use super::located_error::LocatedError;
+use thalweg_protobuf::json::LocatedError;
 
 /// Returns the wire records in the order of the text; `Any`s are encoded.
 pub(super) fn parse(

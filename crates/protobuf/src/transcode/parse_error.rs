@@ -56,7 +56,7 @@ impl std::error::Error for ParseError {}
 /// A parse error that is propagating; each enclosing message adds its step to the path. Boxed, because every function
 /// of the reader can return one but rarely does.
 #[derive(Debug)]
-pub(crate) struct LocatedError(Box<Details>);
+pub struct LocatedError(Box<Details>);
 
 #[derive(Debug)]
 struct Details {
@@ -71,16 +71,17 @@ struct Details {
 const STEPS_MAX: usize = 32;
 
 impl LocatedError {
+    /// Creates an error at this offset, in bytes.
     #[cold]
     #[inline(never)]
-    pub(crate) fn new(at: usize, problem: impl Into<String>) -> LocatedError {
+    pub fn new(at: usize, problem: impl Into<String>) -> LocatedError {
         LocatedError(Box::new(Details { at, problem: problem.into(), steps: Vec::new(), is_too_long: false }))
     }
 
     /// Creates an error for output that would exceed `max` bytes.
     #[cold]
     #[inline(never)]
-    pub(crate) fn too_long(at: usize, max: usize) -> LocatedError {
+    pub fn too_long(at: usize, max: usize) -> LocatedError {
         let mut error = LocatedError::new(at, format!("the message is longer than {max} bytes"));
         error.0.is_too_long = true;
         error
@@ -90,13 +91,15 @@ impl LocatedError {
         self.0.is_too_long
     }
 
+    /// Adds the enclosing field to the path.
     #[cold]
-    pub(crate) fn in_field(self, name: &str) -> LocatedError {
+    pub fn in_field(self, name: &str) -> LocatedError {
         self.step(format!(".{}", excerpt(name)))
     }
 
+    /// Adds the enclosing list's element to the path.
     #[cold]
-    pub(crate) fn in_element(self, index: usize) -> LocatedError {
+    pub fn in_element(self, index: usize) -> LocatedError {
         self.step(format!("[{index}]"))
     }
 
@@ -120,7 +123,7 @@ impl LocatedError {
     }
 
     /// Adds line and column; the caller has the text.
-    pub(crate) fn locate(self, text: &[u8]) -> ParseError {
+    pub fn locate(self, text: &[u8]) -> ParseError {
         let (at, is_too_long) = (self.at(), self.is_too_long());
         let (path, problem) = self.into_parts();
         ParseError { path, is_too_long, ..ParseError::new(text, at, problem) }

@@ -1,15 +1,21 @@
 //! Converts internal data to channelz messages.
 
 use std::net::SocketAddr;
+use std::time::SystemTime;
 
 use thalweg::ListenAddress;
-use thalweg::inventory::{ChannelSnapshot, Counts, LaneDetails, ServerSnapshot, SocketSnapshot, Traffic};
+use thalweg::channel::ConnectivityState;
+use thalweg::inventory::{
+    ChannelSnapshot, Counts, EndpointSnapshot, EventsSnapshot, LoggedEvent, ServerSnapshot, SocketSnapshot,
+    Traffic,
+};
 
 use super::pb::address::{Address as AddressKind, OtherAddress, TcpIpAddress, UdsAddress};
 use super::pb::channel_connectivity_state::State;
+use super::pb::channel_trace_event::{ChildRef, Severity};
 use super::pb::{
-    Address, Channel, ChannelConnectivityState, ChannelData, ChannelRef, Server, ServerData, ServerRef,
-    Socket, SocketData, SocketRef, Subchannel, SubchannelRef,
+    Address, Channel, ChannelConnectivityState, ChannelData, ChannelRef, ChannelTrace, ChannelTraceEvent,
+    Server, ServerData, ServerRef, Socket, SocketData, SocketRef, Subchannel, SubchannelRef,
 };
 
 /// Converts an ID or counter. Both stay within `i64` in practice.
@@ -35,21 +41,23 @@ pub(super) fn server(server: &ServerSnapshot) -> Server {
 }
 
 pub(super) fn channel(channel: &ChannelSnapshot) -> Channel {
-    let subchannel = |lane: &LaneDetails| subchannel_ref(lane);
+    let ChannelSnapshot { id, target, state, calls, last_call, events, endpoints, .. } = channel;
+    let subchannel = |endpoint: &EndpointSnapshot| subchannel_ref(endpoint.id, endpoint.name.clone());
     Channel {
-        r#ref: Some(ChannelRef { channel_id: number(channel.id), name: channel.target.clone() }),
-        data: Some(channel_data(best_state(&channel.lanes), channel.target.clone(), channel.calls)),
-        subchannel_ref: channel.lanes.iter().map(subchannel).collect(),
+        r#ref: Some(ChannelRef { channel_id: number(*id), name: target.clone() }),
+        data: Some(channel_data(target, *state, *calls, *last_call, events)),
+        subchannel_ref: endpoints.iter().map(subchannel).collect(),
         ..Channel::default()
     }
 }
 
-pub(super) fn subchannel(channel: &ChannelSnapshot, lane: &LaneDetails) -> Subchannel {
-    let socket = |id: &u64| socket_ref(*id, String::new());
+pub(super) fn subchannel(endpoint: &EndpointSnapshot) -> Subchannel {
+    let EndpointSnapshot { id, name, state, calls, last_call, events, lanes, .. } = endpoint;
+    let sockets = lanes.iter().flat_map(|lane| &lane.sockets);
     Subchannel {
-        r#ref: Some(subchannel_ref(lane)),
-        data: Some(channel_data(state(lane), channel.target.clone(), lane.calls)),
-        socket_ref: lane.sockets.iter().map(socket).collect(),
+        r#ref: Some(subchannel_ref(*id, name.clone())),
+        data: Some(channel_data(name, *state, *calls, *last_call, events)),
+        socket_ref: sockets.map(|id| socket_ref(*id, String::new())).collect(),
         ..Subchannel::default()
     }
 }
@@ -72,18 +80,45 @@ pub(super) fn socket_ref(id: u64, name: String) -> SocketRef {
     SocketRef { socket_id: number(id), name }
 }
 
-fn subchannel_ref(lane: &LaneDetails) -> SubchannelRef {
-    SubchannelRef { subchannel_id: number(lane.id), name: lane.reason.clone() }
+fn subchannel_ref(id: u64, name: String) -> SubchannelRef {
+    SubchannelRef { subchannel_id: number(id), name }
 }
 
-fn channel_data(state: State, target: String, calls: Counts) -> ChannelData {
+fn channel_data(
+    target: &str,
+    state: ConnectivityState,
+    calls: Counts,
+    last_call: Option<SystemTime>,
+    events: &EventsSnapshot,
+) -> ChannelData {
+    let state = State::from_str_name(state.name()).unwrap_or(State::Unknown);
     ChannelData {
         state: Some(ChannelConnectivityState { state: state.into() }),
-        target,
+        target: target.to_owned(),
+        trace: Some(trace(events)),
         calls_started: number(calls.started),
         calls_succeeded: number(calls.succeeded),
         calls_failed: number(calls.failed),
+        last_call_started_timestamp: last_call.map(Into::into),
         ..ChannelData::default()
+    }
+}
+
+fn trace(events: &EventsSnapshot) -> ChannelTrace {
+    let event = |event: &LoggedEvent| {
+        let severity = if event.is_failure { Severity::CtWarning } else { Severity::CtInfo };
+        let child = |(id, name): &(u64, String)| ChildRef::SubchannelRef(subchannel_ref(*id, name.clone()));
+        ChannelTraceEvent {
+            description: event.description.clone(),
+            severity: severity.into(),
+            timestamp: Some(event.at.into()),
+            child_ref: event.endpoint.as_ref().map(child),
+        }
+    };
+    ChannelTrace {
+        num_events_logged: number(events.logged),
+        creation_timestamp: Some(events.created_at.into()),
+        events: events.latest.iter().map(event).collect(),
     }
 }
 
@@ -102,17 +137,6 @@ fn socket_data(traffic: &Traffic) -> SocketData {
         remote_flow_control_window: Some(traffic.receive_window),
         ..SocketData::default()
     }
-}
-
-fn state(lane: &LaneDetails) -> State {
-    State::from_str_name(lane.state).unwrap_or(State::Unknown)
-}
-
-/// Returns the best state of all lanes. Closing lanes do not count.
-fn best_state(lanes: &[LaneDetails]) -> State {
-    const BEST_FIRST: [State; 4] = [State::Ready, State::Connecting, State::Idle, State::TransientFailure];
-    let has = |expected: &State| lanes.iter().any(|lane| state(lane) == *expected);
-    BEST_FIRST.into_iter().find(has).unwrap_or(State::Unknown)
 }
 
 fn address(address: &ListenAddress) -> Address {

@@ -98,13 +98,10 @@ impl Channelz for ProcessChannelz {
         request: Request<GetSubchannelRequest>,
     ) -> Result<Response<GetSubchannelResponse>, Status> {
         let id = request.into_inner().subchannel_id;
-        for channel in inventory::channels() {
-            if let Some(lane) = channel.lanes.iter().find(|lane| matches_id(lane.id, id)) {
-                let subchannel = Some(convert::subchannel(&channel, lane));
-                return Ok(Response::new(GetSubchannelResponse { subchannel }));
-            }
-        }
-        Err(not_found("subchannel", id))
+        let mut endpoints = inventory::channels().into_iter().flat_map(|channel| channel.endpoints);
+        let endpoint = endpoints.find(|endpoint| matches_id(endpoint.id, id));
+        let endpoint = endpoint.ok_or_else(|| not_found("subchannel", id))?;
+        Ok(Response::new(GetSubchannelResponse { subchannel: Some(convert::subchannel(&endpoint)) }))
     }
 
     async fn get_socket(

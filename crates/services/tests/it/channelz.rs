@@ -1,7 +1,10 @@
 //! Tests `grpc.channelz.v1` with the generated client. Other servers run in the same process.
 
+use std::net::SocketAddr;
 use std::time::{Duration, SystemTime};
 
+use thalweg::channel::EndpointList;
+use thalweg::channel::policy::PolicyConfig;
 use thalweg::{Channel, Code};
 use thalweg_services::admin::AdminServices;
 use thalweg_services::channelz::pb;
@@ -71,9 +74,21 @@ impl ChannelzQueries {
     }
 
     async fn channel(&self) -> Option<pb::Channel> {
+        self.channel_to(&format!("ipv4:{}", self.address)).await
+    }
+
+    async fn subchannels(&self, channel: &pb::Channel) -> Vec<pb::Subchannel> {
+        let mut subchannels = Vec::new();
+        for pb::SubchannelRef { subchannel_id, .. } in channel.subchannel_ref.clone() {
+            let subchannel = self.client.get_subchannel(pb::GetSubchannelRequest { subchannel_id }).await;
+            subchannels.push(subchannel.expect("a subchannel").into_inner().subchannel.expect("present"));
+        }
+        subchannels
+    }
+
+    async fn channel_to(&self, target: &str) -> Option<pb::Channel> {
         let request = pb::GetTopChannelsRequest::default();
         let page = soon(self.client.get_top_channels(request)).await.expect("a page").into_inner();
-        let target = format!("ipv4:{}", self.address);
         page.channel.into_iter().find(|channel| channel.data.as_ref().expect("data").target == target)
     }
 }
@@ -90,6 +105,12 @@ fn calls_of_server(server: &pb::Server) -> Counts {
 fn calls(data: Option<&pb::ChannelData>) -> Counts {
     let data = data.expect("data");
     [data.calls_started, data.calls_succeeded, data.calls_failed]
+}
+
+/// Descriptions of the latest events.
+fn descriptions(data: &pb::ChannelData) -> Vec<&str> {
+    let events = &data.trace.as_ref().expect("a trace").events;
+    events.iter().map(|event| event.description.as_str()).collect()
 }
 
 fn streams(socket: &pb::Socket) -> Counts {
@@ -148,10 +169,15 @@ async fn calls_are_counted_by_outcome_on_client_and_server() {
     assert_eq!(calls(data), expected);
     assert_eq!(data.expect("data").state.expect("one").state(), State::Ready);
 
-    let subchannel_id = shown.subchannel_ref[0].subchannel_id;
-    let subchannel = queries.client.get_subchannel(pb::GetSubchannelRequest { subchannel_id }).await;
-    let subchannel = subchannel.expect("a lane").into_inner().subchannel.expect("present");
+    let subchannels = queries.subchannels(&shown).await;
+    let [subchannel] = subchannels.as_slice() else { panic!("one server: {subchannels:?}") };
     assert_eq!(calls(subchannel.data.as_ref()), expected);
+    for data in [data, subchannel.data.as_ref()] {
+        let data = data.expect("data");
+        let last: SystemTime = data.last_call_started_timestamp.expect("one").try_into().expect("a time");
+        assert!(last + Duration::from_secs(2) > started && last < SystemTime::now() + Duration::from_secs(2));
+        assert_eq!(descriptions(data)[0], "state changed from IDLE to CONNECTING");
+    }
 
     // A stream that ends with a status counts as succeeded.
     let of_client = queries.socket(subchannel.socket_ref[0].socket_id).await;
@@ -206,11 +232,76 @@ async fn sockets_have_local_and_remote_addresses() {
         assert!(remote.ip_address == [127, 0, 0, 1] && remote.port != port);
     }
     let shown = queries.channel().await.expect("the stream is open");
-    let subchannel_id = shown.subchannel_ref[0].subchannel_id;
-    let subchannel = queries.client.get_subchannel(pb::GetSubchannelRequest { subchannel_id }).await;
-    let socket =
-        subchannel.expect("a lane").into_inner().subchannel.expect("present").socket_ref[0].socket_id;
+    let socket = queries.subchannels(&shown).await[0].socket_ref[0].socket_id;
     assert_eq!(of(queries.socket(socket).await.remote), listening);
+}
+
+#[tokio::test]
+async fn servers_of_a_balanced_channel_are_subchannels() {
+    const CLOSED: &str = "127.0.0.1:1";
+    let servers =
+        [0, 1].map(|_| Running::start(|server| server.add_service(HealthReporter::new().service())));
+    let [one, two] = servers;
+    let (one, two) = (one.await, two.await);
+    let queries = ChannelzQueries::new(&one).await;
+    let [first, second]: [SocketAddr; 2] =
+        [&one, &two].map(|server| server.address.parse().expect("an address"));
+    let list = EndpointList::new([first, second, CLOSED.parse().expect("an address")]);
+    let target = "dns:///a-fleet.test:1";
+    let channel = Channel::builder(target).resolver(list.clone()).load_balancing(PolicyConfig::RoundRobin);
+    let channel = channel.lanes(1).connect().await.expect("two listen");
+    let shown = async || queries.channel_to(target).await.expect("it is there");
+    let state =
+        |subchannel: &pb::Subchannel| subchannel.data.as_ref().expect("data").state.expect("a state").state();
+    wait_until("all servers were tried", async || {
+        let states: Vec<_> = queries.subchannels(&shown().await).await.iter().map(state).collect();
+        states == [State::Ready, State::Ready, State::TransientFailure]
+    })
+    .await;
+    for _ in 0..6 {
+        health::check(&channel, "").await.expect("they serve");
+    }
+
+    let channelz_channel = shown().await;
+    let data = channelz_channel.data.as_ref().expect("data");
+    assert_eq!((calls(Some(data)), data.state.expect("a state").state()), ([6, 6, 0], State::Ready));
+    let subchannels = queries.subchannels(&channelz_channel).await;
+    let names: Vec<_> =
+        subchannels.iter().map(|it| it.r#ref.as_ref().expect("a name").name.as_str()).collect();
+    assert_eq!(names, [&one.address, &two.address, CLOSED]);
+    for (subchannel, server) in subchannels.iter().zip([&one, &two]) {
+        let data = subchannel.data.as_ref().expect("data");
+        assert_eq!((calls(Some(data)), data.target.as_str()), ([3, 3, 0], server.address.as_str()));
+        assert!(data.last_call_started_timestamp.is_some());
+        let expected = [
+            "state changed from IDLE to CONNECTING".to_owned(),
+            format!("connected to {}", server.address),
+            "state changed from CONNECTING to READY".to_owned(),
+        ];
+        assert_eq!(descriptions(data), expected);
+        let [socket] = subchannel.socket_ref.as_slice() else { panic!("a lane: {subchannel:?}") };
+        assert_eq!(streams(&queries.socket(socket.socket_id).await), [3, 3, 0]);
+    }
+    let data = subchannels[2].data.as_ref().expect("data");
+    assert!(subchannels[2].socket_ref.is_empty() && data.last_call_started_timestamp.is_none());
+    let failed = descriptions(data)[1];
+    assert!(failed.starts_with("failed to connect to 127.0.0.1:1: "), "{failed}");
+    let severity = data.trace.as_ref().expect("a trace").events[1].severity();
+    assert_eq!(severity, pb::channel_trace_event::Severity::CtWarning);
+
+    list.set([second]);
+    wait_until("the others leave", async || shown().await.subchannel_ref.len() == 1).await;
+    let data = shown().await.data.expect("data");
+    assert_eq!(calls(Some(&data)), [6, 6, 0], "the calls of a removed server still count");
+    let trace = data.trace.as_ref().expect("a trace");
+    let removed =
+        trace.events.iter().find(|event| event.description == format!("endpoint removed: {CLOSED}"));
+    let Some(pb::channel_trace_event::ChildRef::SubchannelRef(child)) =
+        removed.and_then(|event| event.child_ref.as_ref())
+    else {
+        panic!("{trace:?}")
+    };
+    assert_eq!(Some(child), subchannels[2].r#ref.as_ref());
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 
 #![allow(clippy::float_cmp, reason = "sums of whole numbers are exact")]
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use crate::support::peer::{HEAD, OK, Peer, channel_to_test};
@@ -9,7 +10,8 @@ use crate::support::recorded::{Metric, Recorded};
 use crate::support::servers::{Port, Running};
 use crate::support::spans::Spans;
 use crate::support::{CHAT, COUNT, ECHO, Echo, Items, REPEAT, items, raw, soon, start, until};
-use thalweg::channel::Lanes;
+use thalweg::channel::policy::PolicyConfig;
+use thalweg::channel::{Endpoint, EndpointList, Lanes, Locality};
 use thalweg::{CallOptions, Channel, Code, Encoding, Method, Raw, Request, Response, Server, Status, Traces};
 use thalweg_engine::http2::ErrorCode;
 use thalweg_engine::http2::frame::Kind;
@@ -29,6 +31,7 @@ const DISCONNECTIONS: &str = "grpc.subchannel.disconnections";
 const CONNECTED: &str = "grpc.subchannel.connection_attempts_succeeded";
 const NOT_CONNECTED: &str = "grpc.subchannel.connection_attempts_failed";
 const OPEN: &str = "grpc.subchannel.open_connections";
+const INSECURE: (&str, &str) = ("grpc.security_level", "none");
 const LANES: &str = "thalweg.channel.lanes";
 
 /// A client and a server that report to the same provider.
@@ -314,8 +317,8 @@ async fn connections_and_lanes_are_counted() {
     let builder = Channel::builder(port.target()).lanes(Lanes::fixed(2)).metrics(recorded.metrics());
     let channel = builder.connect().await.expect("a server");
     let known = |connected, failed, open| {
-        let found = [CONNECTED, NOT_CONNECTED, OPEN].map(|name| recorded.sum(name, &at));
-        found == [connected, failed, open]
+        let found = [CONNECTED, NOT_CONNECTED].map(|name| recorded.sum(name, &at));
+        found == [connected, failed] && recorded.sum(OPEN, &[at[0], INSECURE]) == open
     };
     assert!(known(2, 0, 2), "{:#?}", recorded.all());
     assert_eq!(recorded.sum(LANES, &at), 2);
@@ -360,6 +363,36 @@ async fn broken_connection_reports_its_cause() {
     let labels = [("grpc.target", &*target), ("grpc.disconnect_error", "connection reset")];
     until(|| recorded.sum(DISCONNECTIONS, &labels) == 1).await;
     drop(channel);
+}
+
+#[tokio::test]
+async fn connections_to_servers_are_counted_by_locality() {
+    let recorded = Recorded::new();
+    let [near, far] = [Port::new(), Port::new()];
+    let running = [&near, &far].map(|port| Running::start(port.listen()));
+    let endpoint = |port: &Port| Endpoint::from(port.target().parse::<SocketAddr>().expect("an address"));
+    let zone = |zone| Locality::new("eu", zone, "");
+    let list = [endpoint(&near).locality(zone("a")), endpoint(&far)];
+    let builder = Channel::builder("dns:///a-fleet.test:1").resolver(EndpointList::new(list));
+    let builder = builder.load_balancing(PolicyConfig::RoundRobin).lanes(Lanes::fixed(1));
+    let channel = builder.metrics(recorded.metrics()).connect().await.expect("two servers");
+    let target = ("grpc.target", "dns:///a-fleet.test:1");
+    let near_by = ("grpc.lb.locality", r#"{region="eu", zone="a", sub_zone=""}"#);
+    let known = |connected, open| {
+        let is_known = |labels: &[(&str, &str)]| {
+            recorded.sum(CONNECTED, labels) == connected
+                && recorded.sum(OPEN, &[labels, &[INSECURE]].concat()) == open
+        };
+        is_known(&[target, near_by]) && is_known(&[target])
+    };
+    until(|| known(1, 1)).await;
+    drop(channel);
+    until(|| known(1, 0)).await;
+    let shutdown = ("grpc.disconnect_error", "subchannel shutdown");
+    assert_eq!(recorded.sum(DISCONNECTIONS, &[target, near_by, shutdown]), 1);
+    for running in running {
+        running.kill().await;
+    }
 }
 
 #[tokio::test]

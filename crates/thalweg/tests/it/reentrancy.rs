@@ -26,7 +26,8 @@ fn with_deadlock_timeout<F: Future<Output = ()>>(test: impl FnOnce() -> F + Send
 
 /// Takes the locks of all connections of the process and of the lists that hold them.
 fn read_all_snapshots() {
-    let lanes = inventory::channels().into_iter().flat_map(|channel| channel.lanes);
+    let endpoints = inventory::channels().into_iter().flat_map(|channel| channel.endpoints);
+    let lanes = endpoints.flat_map(|endpoint| endpoint.lanes);
     let of_channels = lanes.flat_map(|lane| lane.sockets);
     let of_servers = inventory::servers().into_iter().flat_map(|server| server.sockets);
     for id in of_channels.chain(of_servers) {

@@ -66,28 +66,37 @@ fn total(calls: Outcomes) -> u64 {
     calls.succeeded.saturating_add(calls.failed)
 }
 
+/// Setters that both algorithms have.
+macro_rules! common_setters {
+    ($($algorithm:ty),*) => { $(
+        impl $algorithm {
+            /// Sets the percentage of outliers that are ejected.
+            pub fn enforcement_percentage(mut self, percent: u32) -> Self {
+                self.enforcement_percentage = percent.min(100);
+                self
+            }
+
+            /// Sets the minimum number of endpoints with enough calls.
+            pub fn minimum_hosts(mut self, endpoints: u32) -> Self {
+                self.minimum_hosts = endpoints;
+                self
+            }
+
+            /// Sets the minimum number of calls of an endpoint in an interval.
+            pub fn request_volume(mut self, calls: u32) -> Self {
+                self.request_volume = calls;
+                self
+            }
+        }
+    )* };
+}
+
+common_setters!(SuccessRateEjection, FailurePercentageEjection);
+
 impl SuccessRateEjection {
     /// Sets the distance from the mean, in thousandths of the standard deviation.
     pub fn stdev_factor(mut self, thousandths: u32) -> Self {
         self.stdev_factor = thousandths;
-        self
-    }
-
-    /// Sets the percentage of outliers that are ejected.
-    pub fn enforcement_percentage(mut self, percent: u32) -> Self {
-        self.enforcement_percentage = percent.min(100);
-        self
-    }
-
-    /// Sets the minimum number of endpoints with enough calls.
-    pub fn minimum_hosts(mut self, endpoints: u32) -> Self {
-        self.minimum_hosts = endpoints;
-        self
-    }
-
-    /// Sets the minimum number of calls of an endpoint in an interval.
-    pub fn request_volume(mut self, calls: u32) -> Self {
-        self.request_volume = calls;
         self
     }
 }
@@ -102,24 +111,6 @@ impl FailurePercentageEjection {
     /// Sets the percentage of failed calls above which an endpoint is ejected.
     pub fn threshold(mut self, percent: u32) -> Self {
         self.threshold = percent.min(100);
-        self
-    }
-
-    /// Sets the percentage of such endpoints that are ejected.
-    pub fn enforcement_percentage(mut self, percent: u32) -> Self {
-        self.enforcement_percentage = percent.min(100);
-        self
-    }
-
-    /// Sets the minimum number of endpoints with enough calls.
-    pub fn minimum_hosts(mut self, endpoints: u32) -> Self {
-        self.minimum_hosts = endpoints;
-        self
-    }
-
-    /// Sets the minimum number of calls of an endpoint in an interval.
-    pub fn request_volume(mut self, calls: u32) -> Self {
-        self.request_volume = calls;
         self
     }
 }

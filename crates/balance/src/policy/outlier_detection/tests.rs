@@ -82,7 +82,8 @@ fn ejected_endpoints_name_the_reason() {
     assert_eq!(world.run(10), [0, 1]);
     let decision = world.decide(10);
     assert_eq!(decision.state, ConnectivityState::TransientFailure);
-    let message = "ejected by outlier detection; ejected by outlier detection";
+    let message = "none of 2 servers is ready: 10.0.0.0:1: ejected by outlier detection; \
+                   10.0.0.1:1: ejected by outlier detection";
     assert_eq!(picks(&decision, 0..1).next(), Some(Pick::Fail(message.into())));
 }
 

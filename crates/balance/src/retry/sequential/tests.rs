@@ -46,6 +46,31 @@ fn check(policy: Option<RetryPolicy>, steps: &[Step]) -> RetryState {
 }
 
 #[test]
+fn stopped_retries_have_a_reason() {
+    let check = |state: RetryState, throttle: &Throttle, outcome: Outcome, expected: Option<StopReason>| {
+        let mut state = state;
+        assert_eq!(state.on_outcome(&outcome, throttle, 0.5, Instant::now()), RetryDecision::Stop);
+        assert_eq!(state.stop_reason(), expected, "{outcome:?}");
+    };
+    let state = |deadline| RetryState::new(Some(policy()), deadline);
+    let (free, used_up) = (Throttle::default(), throttle(1, 100));
+    let soon = Some(Instant::now() + Duration::from_secs(1));
+    let mut last = state(None);
+    for _ in 0..3 {
+        assert_ne!(last.on_outcome(&unavailable(), &free, 0.5, Instant::now()), RetryDecision::Stop);
+    }
+    check(last, &free, unavailable(), Some(StopReason::AllFailed(4)));
+    check(state(None), &used_up, unavailable(), Some(StopReason::Throttled));
+    check(state(None), &free, unavailable().pushback(Pushback::Stop), Some(StopReason::PushedBack));
+    check(state(soon), &free, after(2000), Some(StopReason::TooLate));
+    check(state(None), &free, Outcome::new(Code::NotFound), None);
+    check(RetryState::new(None, None), &free, unavailable(), None);
+    let mut committed = state(None);
+    committed.commit();
+    check(committed, &free, unavailable(), None);
+}
+
+#[test]
 fn a6_retries_back_off_exponentially_until_max_attempts() {
     let state = check(
         Some(policy()),

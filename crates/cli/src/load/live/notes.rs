@@ -81,15 +81,21 @@ fn servers(run: &LoadRun, lines: &mut Vec<Line<'static>>) {
     for (at, (server, share, rate)) in run.balanced().enumerate() {
         if at == 0 {
             let head = format!(
-                " {:<width$} {:>12} {:>9} {:>9} {:>9}",
-                "server", "calls", "share", "calls/s", "failed"
+                " {:<width$} {:>12} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}",
+                "server", "calls", "share", "calls/s", "failed", "p50", "p99", "max"
             );
             lines.push(Line::from(head).dim());
         }
         let name: String = printable::line(&server.server).chars().take(width).collect();
         let (calls, share, rate) = (grouped(server.calls as f64), percent(share), grouped(rate));
         let failed = server.failed.map_or(String::new(), |failed| grouped(failed as f64));
-        lines.push(Line::from(format!(" {name:<width$} {calls:>12} {share:>9} {rate:>9} {failed:>9}")));
+        let [p50, p99, max] = match server.times() {
+            Some(times) => times.map(|ns| time(ns as f64)),
+            None => [const { String::new() }; 3],
+        };
+        lines.push(Line::from(format!(
+            " {name:<width$} {calls:>12} {share:>9} {rate:>9} {failed:>9} {p50:>9} {p99:>9} {max:>9}"
+        )));
     }
 }
 

@@ -157,9 +157,19 @@ pub(super) fn scenario() -> LoadRun {
 
 /// Three calls of four went to one of two servers.
 pub(super) fn balanced() -> LoadRun {
-    let server =
-        |server: &str, calls, failed| ServerRun { server: server.to_owned(), calls, failed: Some(failed) };
-    LoadRun { servers: vec![server("10.0.0.1:80", 7500, 0), server("10.0.0.2:80", 2500, 12)], ..closed() }
+    let server = |server: &str, calls, failed, latency| ServerRun {
+        server: server.to_owned(),
+        calls,
+        failed: Some(failed),
+        latency,
+    };
+    LoadRun {
+        servers: vec![
+            server("10.0.0.1:80", 7500, 0, Timing::of(&spread(7500, 400_000))),
+            server("10.0.0.2:80", 2500, 12, None),
+        ],
+        ..closed()
+    }
 }
 
 pub(super) fn searched() -> LoadRun {
@@ -211,7 +221,8 @@ pub(super) fn hostile() -> LoadRun {
     (step.flow, step.step, step.method) = (script(), script(), script());
     step.errors = run.errors.clone();
     (run.kind, run.steps) = ("scenario".to_owned(), vec![step]);
-    run.servers = [1, 2].map(|calls| ServerRun { server: script(), calls, failed: None }).to_vec();
+    run.servers =
+        [1, 2].map(|calls| ServerRun { server: script(), calls, failed: None, latency: None }).to_vec();
     let tries = vec![Try { rate_per_s: 1.0, reached_per_s: 1.0, is_met: true, figures: vec![script()] }];
     run.search = Some(Search { conditions: vec![script()], found_per_s: None, tries });
     run
