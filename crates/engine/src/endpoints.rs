@@ -8,11 +8,13 @@
 //! ```
 
 mod balanced;
+mod configuration;
 mod control;
 mod of_channel;
 mod views;
 mod wait_ticket;
 
+pub(crate) use configuration::Configuration;
 pub(crate) use control::{BalancedConfig, ConnectorFactory, OwnSettings};
 pub use of_channel::channels;
 pub(crate) use of_channel::{Endpoints, socket};

@@ -16,7 +16,9 @@ mod maintenance;
 mod number;
 mod observers;
 mod policy_task;
+mod refusal;
 mod set;
+mod sockets;
 mod target;
 
 pub(crate) use addresses::Addresses;
@@ -32,5 +34,6 @@ pub use number::Lanes;
 pub(crate) use observers::LaneSetObserver;
 pub(crate) use policy_task::Closing;
 pub(crate) use set::{FreeStream, LaneSet};
+pub(crate) use sockets::Sockets;
 pub use target::TargetError;
 pub(crate) use target::{Security, Target};

@@ -10,6 +10,7 @@ pub use thalweg_engine::service_config::{
 };
 pub use thalweg_engine::{
     Address, Backoff, CodeSet, ConnectError, ConnectStep, ConnectivityState, Endpoint, EndpointList,
-    HedgingPolicy, LaneSnapshot, Lanes, Locality, Resolution, ResolveError, Resolver, Resolving, RetryPolicy,
-    ServiceConfig, ServiceConfigError, ServiceConfigSource, TargetError, policy,
+    HedgingPolicy, LaneSnapshot, Lanes, Locality, Proxy, ProxyConfig, ProxyError, Resolution, ResolveError,
+    Resolver, Resolving, RetryPolicy, ServiceConfig, ServiceConfigError, ServiceConfigSource, TargetError,
+    policy,
 };

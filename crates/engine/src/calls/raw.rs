@@ -44,9 +44,12 @@ impl Channel {
             None => Err(Some(Box::new(body))),
         };
         let configured = self.configured(&fixed_headers.method, options);
+        let is_resolved = configured.is_ok();
+        let configured = configured.unwrap_or_default();
         let options = configured.map_or_else(|| options.clone(), |configured| *configured);
         let channel = self.clone();
-        let mut sending = PendingRequest { channel, options, fixed_headers, call, body, gathers };
+        let mut sending =
+            PendingRequest { channel, options, is_resolved, fixed_headers, call, body, gathers };
         // An `async fn` with `sending` as its parameter would store it twice.
         async move { sending.send().await }
     }
@@ -56,6 +59,8 @@ impl Channel {
 struct PendingRequest<B> {
     channel: Channel,
     options: CallOptions,
+    /// Whether the options have the settings of the service config.
+    is_resolved: bool,
     fixed_headers: Arc<RawRequestHeaders>,
     /// The error is the reason it cannot be sent.
     call: Result<Prepared, Status>,
@@ -66,7 +71,11 @@ struct PendingRequest<B> {
 
 impl<B: OutgoingBody> PendingRequest<B> {
     async fn send(&mut self) -> Result<Response<RawBody>, Status> {
-        let Self { channel, options, fixed_headers, call, body, gathers } = self;
+        let Self { channel, options, is_resolved, fixed_headers, call, body, gathers } = self;
+        if !*is_resolved {
+            let (method, metadata) = (&fixed_headers.method, HeaderMap::new());
+            *options = *Box::pin(channel.when_configured(method, &metadata, options)).await;
+        }
         let call = match call {
             Ok(call) => call,
             Err(status) => return Err(status.clone()),

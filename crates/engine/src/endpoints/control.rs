@@ -6,23 +6,29 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use thalweg_balance::policy::{EndpointView, Needs, NoneReady, Outcomes, Policy};
+use thalweg_balance::policy::{EndpointView, Needs, NoneReady, Outcomes, Policy, PolicyConfig};
 use thalweg_balance::resolving::{Resolving, ResolvingStep};
+use thalweg_balance::service_config::ServiceConfigError;
 use thalweg_balance::{ConnectivityState, Endpoint};
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until, timeout};
 
+use super::configuration::{Configuration, Configured};
 use super::views::{View, Views};
 use crate::lanes::{ChannelParts, Connector, LaneSet, LaneSetObserver, Lanes};
-use crate::random::random_unit;
+use crate::random::{random_seed, random_unit};
 use crate::registry;
-use crate::resolver::{AddressSource, Resolution, ResolveError, Resolver};
+use crate::resolver::{AddressSource, Resolution, ResolveError, Resolver, resolve};
+use crate::service_config_source::ServiceConfigSource;
 
 /// Settings of a balanced channel.
 #[derive(Debug)]
 pub(crate) struct BalancedConfig {
-    pub(crate) policy: Box<dyn Policy>,
+    /// The policy before the first resolution.
+    pub(crate) policy: PolicyConfig,
+    /// `None` without service configs of the resolver.
+    pub(crate) configuration: Option<Configuration>,
     pub(crate) resolver: Arc<dyn Resolver>,
     /// Period of resolutions without a reason, for resolvers that look up names.
     pub(crate) refresh: Option<Duration>,
@@ -36,6 +42,8 @@ pub(crate) struct BalancedConfig {
 #[derive(Debug)]
 pub(super) struct Control {
     policy: Box<dyn Policy>,
+    policy_config: PolicyConfig,
+    configuration: Option<Configuration>,
     resolver: Arc<dyn Resolver>,
     factory: EndpointFactory,
     signals: Arc<Signals>,
@@ -179,11 +187,13 @@ enum Event {
 
 impl Control {
     pub(super) fn new(config: BalancedConfig, factory: EndpointFactory, signals: Arc<Signals>) -> Self {
-        let BalancedConfig { policy, resolver, refresh, interval_min, idle_timeout } = config;
+        let BalancedConfig { policy, configuration, resolver, refresh, interval_min, idle_timeout } = config;
         let refresh = refresh.filter(|_| resolver.looks_up());
         let resolving = Resolving::new().min_interval(interval_min).refresh_period(refresh);
         Self {
-            policy,
+            policy: policy.build(random_seed()),
+            policy_config: policy,
+            configuration,
             resolver,
             factory,
             signals,
@@ -200,6 +210,11 @@ impl Control {
                 is_idle: false,
             }),
         }
+    }
+
+    /// Returns the request header whose value the policy hashes, if it does.
+    pub(super) fn hash_header(&self) -> Option<&str> {
+        self.policy.hash_header()
     }
 
     /// Returns the runtime for the task: one of the channel's own threads, or the caller's.
@@ -241,9 +256,8 @@ impl Control {
                 Event::ResolverChanged => self.resolving.restart(),
                 Event::Resolved(outcome) => {
                     (resolution, self.is_resolving) = (None, false);
-                    let is_ok = outcome.as_ref().is_ok_and(|resolution| !resolution.endpoints.is_empty());
+                    let is_ok = self.resolved(outcome);
                     self.resolving.on_result(is_ok, random_unit(), Instant::now().into_std());
-                    self.resolved(outcome);
                 }
             }
         }
@@ -254,24 +268,31 @@ impl Control {
         let (resolver, limit) = (Arc::clone(&self.resolver), self.factory.connector.addresses.timeout);
         Box::pin(async move {
             let timed_out = |_| Err(ResolveError::new(format!("no answer within {limit:?}")));
-            timeout(limit, resolver.resolve()).await.unwrap_or_else(timed_out)
+            timeout(limit, resolve(&*resolver)).await.unwrap_or_else(timed_out)
         })
     }
 
-    /// Takes over a resolution: keeps the endpoints that it still has, and their connections.
-    fn resolved(&mut self, outcome: Result<Resolution, ResolveError>) {
-        let resolution = match outcome {
+    /// Takes over a resolution: its service config, and its endpoints. Keeps the connections of endpoints that it still
+    /// has. Returns whether it is of use.
+    fn resolved(&mut self, outcome: Result<Resolution, ResolveError>) -> bool {
+        let failed = |control: &mut Self, error: &dyn std::fmt::Display| {
+            let target = &control.factory.connector.addresses.target;
+            tracing::debug!(channel = %target, why = %error, "failed to resolve");
+            control.error = Some(format!("failed to resolve {target}: {error}").into());
+            false
+        };
+        let mut resolution = match outcome {
             Ok(resolution) => resolution,
-            Err(error) => {
-                let target = &self.factory.connector.addresses.target;
-                tracing::debug!(channel = %target, why = %error, "failed to resolve");
-                self.error = Some(format!("failed to resolve {target}: {error}").into());
-                return;
-            }
+            Err(error) => return failed(self, &error),
+        };
+        self.version = resolution.version;
+        let is_rejected = match self.configure(resolution.service_config.take()) {
+            Ok(is_rejected) => is_rejected,
+            Err(error) => return failed(self, &error),
         };
         self.error = None;
         self.is_resolved = true;
-        self.version = resolution.version;
+        let is_ok = !resolution.endpoints.is_empty() && !is_rejected;
         let selected = self.policy.select(resolution.endpoints);
         let mut former = std::mem::take(&mut self.entries);
         for endpoint in &selected {
@@ -293,6 +314,27 @@ impl Control {
         }
         let target = &self.factory.connector.addresses.target;
         tracing::debug!(channel = %target, endpoints = self.entries.len(), dropped = former.len(), "resolved");
+        is_ok
+    }
+
+    /// Applies the service config of a resolution. Returns whether it was rejected, and the last one stays.
+    fn configure(
+        &mut self,
+        found: Option<Result<ServiceConfigSource, ServiceConfigError>>,
+    ) -> Result<bool, ServiceConfigError> {
+        let Some(configuration) = &mut self.configuration else { return Ok(false) };
+        let Configured { policy, connections_max, rejected } = configuration.resolved(found)?;
+        let target = &self.factory.connector.addresses.target;
+        if let Some(error) = &rejected {
+            tracing::warn!(channel = %target, why = %error, "rejected a service config; the last one stays");
+        }
+        if policy != self.policy_config {
+            tracing::debug!(channel = %target, ?policy, "changed the balancing policy");
+            self.policy = policy.build(random_seed());
+            self.policy_config = policy;
+        }
+        self.factory.lanes.limit(connections_max);
+        Ok(rejected.is_some())
     }
 
     /// Closes the connections of a channel without calls. Returns whether it is idle.
@@ -337,6 +379,7 @@ impl Control {
             .map(|(entry, error)| entry.view(error.as_ref(), needs))
             .collect();
         let mut wake_at = None;
+        channel.set_hash_header(self.hash_header());
         let view = match &self.error {
             Some(error) if views.is_empty() => View {
                 endpoints: Vec::new(),

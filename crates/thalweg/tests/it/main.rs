@@ -22,6 +22,7 @@ mod memory_limits;
 mod metrics;
 mod outbound;
 mod parents;
+mod proxies;
 mod read_chunks;
 mod reentrancy;
 mod restarts;
