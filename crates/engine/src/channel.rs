@@ -77,9 +77,10 @@ pub struct ChannelConfig {
     /// Minimum time between two resolutions of a name, unless the resolver has news; 30 s by default, as in gRPC.
     pub resolution_interval_min: Duration,
     /// A [service config], in JSON or made by its setters; none by default. That of a resolver takes its place (gRFC
-    /// A21), unless [`disable_service_config`](Self::disable_service_config) is set. It takes precedence over the channel's own
-    /// settings: its balancing policy over [`load_balancing`](Self::load_balancing), and its maximum number of
-    /// connections per endpoint (gRFC A105) over the default cap of [`Lanes::adaptive`], or a higher explicit one.
+    /// A21), unless [`disable_service_config`](Self::disable_service_config) is set. It takes precedence over the
+    /// channel's own settings: its balancing policy over [`load_balancing`](Self::load_balancing), and its maximum
+    /// number of connections per endpoint (gRFC A105) over the default cap of [`Lanes::adaptive`], or a higher explicit
+    /// one.
     ///
     /// [service config]: https://github.com/grpc/grpc/blob/master/doc/service_config.md
     pub service_config: Option<ServiceConfigSource>,
@@ -498,8 +499,8 @@ impl Channel {
     }
 
     /// Waits until the resolver has given its first service config, at most for the timeout of the call, and returns
-    /// the options of the call. The time counts against its timeout. If the resolution fails, the call does, too, by its
-    /// usual path.
+    /// the options of the call. The time counts against its timeout. If the resolution fails, the call does, too, by
+    /// its usual path.
     #[cold]
     pub(crate) async fn when_configured(
         &self,

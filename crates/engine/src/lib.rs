@@ -76,6 +76,8 @@ mod channel;
 mod connection;
 mod connection_info;
 mod destination;
+#[cfg(feature = "dns")]
+mod dns_resolver;
 mod encode;
 mod endpoint_origin;
 mod endpoint_settings;
@@ -124,6 +126,8 @@ pub use connection::{
 };
 pub use connection_info::ConnectionInfo;
 pub use destination::ConnectError;
+#[cfg(feature = "dns")]
+pub use dns_resolver::DnsResolver;
 pub use encode::Encode;
 pub use executor::ExecutorError;
 pub use grpc::codec::{Envelope, Payload};

@@ -29,8 +29,8 @@ pub trait Resolver: fmt::Debug + Send + Sync + 'static {
         true
     }
 
-    /// Returns whether resolutions may have a [service config](Resolution::service_config); false by default. If so, calls
-    /// wait for the first resolution, since it may have settings for them.
+    /// Returns whether resolutions may have a [service config](Resolution::service_config); false by default. If so,
+    /// calls wait for the first resolution, since it may have settings for them.
     fn gives_service_config(&self) -> bool {
         false
     }

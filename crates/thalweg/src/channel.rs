@@ -5,6 +5,8 @@ mod handle;
 
 pub use builder::ChannelBuilder;
 pub use handle::Channel;
+#[cfg(feature = "dns")]
+pub use thalweg_engine::DnsResolver;
 pub use thalweg_engine::service_config::{
     AttemptPolicy, MethodConfig, MethodName, PolicyRegistry, RetryThrottling,
 };

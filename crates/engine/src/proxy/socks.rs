@@ -3,7 +3,6 @@
 use tokio::net::TcpStream;
 use tokio_socks::tcp::Socks5Stream;
 
-use super::tunnel::TunnelError;
 use super::url::Credentials;
 
 /// Asks the proxy for a connection to `server`, which is `host:port`. The proxy looks up names.
@@ -11,15 +10,12 @@ pub(super) async fn connect(
     stream: TcpStream,
     credentials: Option<&Credentials>,
     server: &str,
-) -> Result<TcpStream, TunnelError> {
+) -> Result<TcpStream, tokio_socks::Error> {
     let connected = match credentials {
         None => Socks5Stream::connect_with_socket(stream, server).await,
         Some(Credentials { user, password }) => {
             Socks5Stream::connect_with_password_and_socket(stream, server, user, password).await
         }
     };
-    connected.map(Socks5Stream::into_inner).map_err(|error| match error {
-        tokio_socks::Error::Io(error) => TunnelError::Io(error),
-        error => TunnelError::Socks(format!("it refused or broke SOCKS5: {error}")),
-    })
+    connected.map(Socks5Stream::into_inner)
 }

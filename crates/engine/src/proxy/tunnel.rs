@@ -46,8 +46,8 @@ const HEAD_LEN_MAX: usize = 16 * 1024;
 /// Maximum length of a reason phrase that is shown.
 const REASON_LEN_MAX: usize = 80;
 
-/// Asks the proxy at the other end of `stream` for a tunnel to `server`, which is `host:port`. Later bytes of the stream
-/// are the server's.
+/// Asks the proxy at the other end of `stream` for a tunnel to `server`, which is `host:port`. Later bytes of the
+/// stream are the server's.
 pub(crate) async fn open_tunnel(
     stream: TcpStream,
     proxy: &Proxy,
@@ -59,7 +59,13 @@ pub(crate) async fn open_tunnel(
     match proxy.protocol {
         Protocol::HttpConnect => connect(stream, proxy.credentials.as_ref(), server).await,
         #[cfg(feature = "socks")]
-        Protocol::Socks5 => super::socks::connect(stream, proxy.credentials.as_ref(), server).await,
+        Protocol::Socks5 => {
+            let connected = super::socks::connect(stream, proxy.credentials.as_ref(), server).await;
+            connected.map_err(|error| match error {
+                tokio_socks::Error::Io(error) => TunnelError::Io(error),
+                error => TunnelError::Socks(format!("it refused or broke SOCKS5: {error}")),
+            })
+        }
     }
 }
 

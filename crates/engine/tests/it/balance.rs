@@ -23,9 +23,9 @@ use crate::support::{
 
 /// Servers by address.
 #[derive(Clone, Default)]
-struct Network {
+pub(crate) struct Network {
     servers: Arc<Mutex<HashMap<SocketAddr, Server>>>,
-    attempts: Arc<AtomicUsize>,
+    pub(crate) attempts: Arc<AtomicUsize>,
 }
 
 /// The server at an address. Without one, connections are refused.
@@ -39,17 +39,17 @@ enum Server {
     Closing,
 }
 
-fn address(number: u16) -> SocketAddr {
+pub(crate) fn address(number: u16) -> SocketAddr {
     SocketAddr::from(([10, 0, 0, 1], number))
 }
 
-fn endpoints(numbers: &[u16]) -> Vec<Endpoint> {
+pub(crate) fn endpoints(numbers: &[u16]) -> Vec<Endpoint> {
     numbers.iter().map(|&number| address(number).into()).collect()
 }
 
 impl Network {
     /// Starts a server, and returns its service.
-    fn start(&self, number: u16) -> Echo {
+    pub(crate) fn start(&self, number: u16) -> Echo {
         let service = Echo::default();
         self.set(number, Server::Up(Served::echo(&service)));
         service
@@ -91,7 +91,7 @@ impl Network {
         }
     }
 
-    fn channel(&self, resolver: impl Resolver, set: impl FnOnce(&mut ChannelConfig)) -> Channel {
+    pub(crate) fn channel(&self, resolver: impl Resolver, set: impl FnOnce(&mut ChannelConfig)) -> Channel {
         let network = self.clone();
         let mut config = channel_config(|config| {
             config.load_balancing = PolicyConfig::RoundRobin;
@@ -107,7 +107,7 @@ impl Network {
     }
 }
 
-async fn calls(channel: &Channel, count: usize) {
+pub(crate) async fn calls(channel: &Channel, count: usize) {
     for _ in 0..count {
         soon(echo(channel, raw("x"))).await.expect("a response");
     }

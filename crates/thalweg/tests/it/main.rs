@@ -10,6 +10,8 @@ mod channel;
 mod compression;
 mod connection_end;
 mod content_types;
+#[cfg(feature = "dns")]
+mod dns;
 mod errors;
 mod flow;
 mod honest_peers;

@@ -15,7 +15,7 @@ use tokio::net::{TcpListener, TcpStream};
 use crate::support::certificates::Authority;
 use crate::support::{Echo, echo, raw, soon, start};
 
-/// What a proxy does after it has received a request.
+/// Behaviour of a proxy after it has received a request.
 #[derive(Clone, Copy, Debug)]
 enum Behaviour {
     /// Connects to this server, whatever was asked for. The response comes in one piece with the server's first bytes
