@@ -14,6 +14,7 @@ mod error;
 mod field;
 mod method;
 mod policy;
+mod selection;
 mod throttling;
 mod txt;
 
@@ -24,5 +25,6 @@ pub use config::ServiceConfig;
 pub use error::ServiceConfigError;
 pub use method::{AttemptPolicy, MethodConfig, MethodName};
 pub use policy::PolicyRegistry;
+pub use selection::{Selected, ServiceConfigSelection};
 pub use throttling::RetryThrottling;
 pub use txt::TxtClient;

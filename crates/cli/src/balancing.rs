@@ -1,4 +1,4 @@
-//! Options of channels to several servers: the balancing policy, and a service config.
+//! Options of channels to several servers, and through proxies: the balancing policy, and a service config.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use thalweg::channel::policy::{
     FailurePercentageEjection, LeastRequestConfig, OutlierDetectionConfig, PickFirstConfig, PolicyConfig,
     RandomSubsettingConfig, RingHashConfig, SuccessRateEjection, WeightedRoundRobinConfig,
 };
-use thalweg::channel::{ChannelBuilder, PolicyRegistry, ServiceConfig};
+use thalweg::channel::{ChannelBuilder, PolicyRegistry, ProxyConfig, ProxyError, ServiceConfig};
 use thalweg_dynamic::texts::BYTE_ORDER_MARK;
 
 use crate::failure::Failure;
@@ -42,7 +42,7 @@ const POLICIES: [(&str, &str, Build); 7] = [
     }),
 ];
 
-/// Options of channels to several servers.
+/// Options of channels to several servers, and through proxies.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct BalancingArgs {
     /// Balance calls over the target's servers [default: pick_first]
@@ -56,12 +56,20 @@ pub(crate) struct BalancingArgs {
     /// Policy and its settings, timeouts and retries of methods, limits.
     #[arg(help_heading = "Connection", long, value_name = "JSON")]
     service_config: Option<String>,
+
+    /// Connect through this proxy: http:// or socks5://[USER:PASSWORD@]HOST:PORT, or "env" [default: none]
+    ///
+    /// With "env" it is the one in https_proxy, except for hosts in no_proxy. Unlike other gRPC clients, the command
+    /// uses no proxy unless asked to: figures must not depend on the environment.
+    #[arg(help_heading = "Connection", long, value_name = "URL", value_parser = proxy)]
+    proxy: Option<ProxyConfig>,
 }
 
 /// Valid options of channels to several servers.
 pub(crate) struct Balancing {
     policy: Option<PolicyConfig>,
     service_config: Option<ServiceConfig>,
+    proxy: ProxyConfig,
 }
 
 impl BalancingArgs {
@@ -74,7 +82,8 @@ impl BalancingArgs {
         {
             return Err(Failure::bad_arguments("--service-config also has a policy; leave out --lb"));
         }
-        Ok(Balancing { policy: self.lb.clone(), service_config })
+        let proxy = self.proxy.clone().unwrap_or_default();
+        Ok(Balancing { policy: self.lb.clone(), service_config, proxy })
     }
 }
 
@@ -86,7 +95,14 @@ impl Balancing {
         if let Some(config) = &self.service_config {
             channel = channel.service_config(config.clone());
         }
-        channel
+        channel.proxy(self.proxy.clone())
+    }
+}
+
+fn proxy(text: &str) -> Result<ProxyConfig, ProxyError> {
+    match text {
+        "env" => Ok(ProxyConfig::Environment),
+        url => url.parse().map(ProxyConfig::Through),
     }
 }
 

@@ -25,21 +25,15 @@ impl ByteStreams {
     /// Returns an error if the target, authority or user agent is invalid, or if TLS cannot be set up. It does not
     /// check that the server exists.
     pub fn new(target: &str, config: &ChannelConfig) -> Result<Self, ConnectError> {
-        let Destination {
-            target,
-            scheme,
-            authority,
-            user_agent,
-            #[cfg(feature = "tls")]
-            tls,
-        } = Destination::new(target, config.destination_settings())?;
-        let resolver = config.resolver(&target);
+        let destination = Destination::new(target, config.destination_settings())?;
+        let resolver = config.resolver(&destination);
         let dialer = Dialer {
-            addresses: config.addresses(target, &resolver, &config.load_balancing),
-            transport: config.transport(),
+            addresses: config.addresses(&destination, &resolver, &config.load_balancing),
+            transport: config.transport(&destination),
             #[cfg(feature = "tls")]
-            tls,
+            tls: destination.tls,
         };
+        let Destination { scheme, authority, user_agent, .. } = destination;
         Ok(Self { dialer, scheme, authority, user_agent })
     }
 

@@ -5,12 +5,13 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use std::{fmt, io};
 
+use http::HeaderMap;
 use thalweg_balance::policy::{PickFirstConfig, PolicyConfig};
 use thalweg_balance::retry::{
     CALL_REPLAY_BYTES_MAX, CHANNEL_REPLAY_BYTES_MAX, ReplayAccount, ReplayBudget, Throttle,
 };
-use thalweg_balance::service_config::{MethodConfig, PolicyRegistry, ServiceConfig, ServiceConfigError};
-use thalweg_balance::{Address, Backoff, ConnectivityState, Locality};
+use thalweg_balance::service_config::{MethodConfig, PolicyRegistry, ServiceConfigSelection};
+use thalweg_balance::{Address, Backoff, ConnectivityState, Endpoint, Locality};
 use thalweg_http2::FixedFields;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Instant;
@@ -18,23 +19,26 @@ use tokio::time::Instant;
 use crate::bounded_time::bounded;
 use crate::connection::{self, Connection, Keepalive};
 use crate::destination::{ConnectError, Destination, DestinationSettings};
-use crate::endpoints::{BalancedConfig, Endpoints};
+use crate::endpoints::{BalancedConfig, Configuration, Endpoints};
 use crate::event_log::EventLog;
 use crate::executor::{Executor, ExecutorOptions};
 use crate::grpc::compression::EncodingSet;
-use crate::grpc::request;
+use crate::grpc::{request, timeout};
 use crate::lanes::{
-    Addresses, ChannelParts, ConnectStep, ConnectionOptions, Connector, Lane, Lanes, Maintenance,
-    StepWatcher, Target, Transport,
+    Addresses, ChannelParts, ConnectStep, ConnectionOptions, Connector, Lane, Lanes, Maintenance, Sockets,
+    StepWatcher, Transport,
 };
 use crate::measure::{self, CallMeasure, ChannelMeasure};
 use crate::method::Method;
 use crate::net::TcpOptions;
 use crate::options::CallOptions;
+use crate::proxy::ProxyConfig;
 use crate::random::{random_seed, random_unit};
 use crate::request_headers::{Origin, RawRequestHeaders, RawRequestHeadersCache, RequestHeadersCache};
-use crate::resolver::{AddressSource, Resolver};
+use crate::resolver::{AddressSource, EndpointList, Resolver};
 use crate::server_address::ServerAddress;
+use crate::service_config_source::ServiceConfigSource;
+use crate::service_settings::{NotResolved, ServiceSettings};
 use crate::snapshot::ChannelSnapshot;
 #[cfg(feature = "tls")]
 use crate::tls::ClientTlsConfig;
@@ -59,8 +63,7 @@ struct Shared {
     measure: ChannelMeasure,
     call_options: CallOptions,
     server: Arc<ServerAddress>,
-    service_config: ServiceConfig,
-    throttle: Throttle,
+    service: Arc<ServiceSettings>,
     replay: Arc<ReplayBudget>,
 }
 
@@ -81,9 +84,11 @@ pub struct ChannelConfig {
     pub resolution_refresh: Option<Duration>,
     /// Minimum time between two resolutions of a name, unless the resolver has news; 30 s by default, as in gRPC.
     pub resolution_interval_min: Duration,
-    /// A [service config], in JSON or made by its setters; none by default. It takes precedence over the channel's own
-    /// settings: its balancing policy over [`load_balancing`](Self::load_balancing), and its maximum number of
-    /// connections per endpoint (gRFC A105) over the default cap of [`Lanes::adaptive`], or a higher explicit one.
+    /// A [service config], in JSON or made by its setters; none by default. That of a resolver takes its place (gRFC
+    /// A21), unless [`disable_service_config`](Self::disable_service_config) is set. It takes precedence over the
+    /// channel's own settings: its balancing policy over [`load_balancing`](Self::load_balancing), and its maximum
+    /// number of connections per endpoint (gRFC A105) over the default cap of [`Lanes::adaptive`], or a higher explicit
+    /// one.
     ///
     /// [service config]: https://github.com/grpc/grpc/blob/master/doc/service_config.md
     pub service_config: Option<ServiceConfigSource>,
@@ -103,6 +108,8 @@ pub struct ChannelConfig {
     /// Maximum bytes of sent messages that all streaming calls of the channel keep for retries; 16 MiB by default, as
     /// in gRPC Java.
     pub retry_buffer_size: usize,
+    /// Whether service configs of the resolver are ignored; false by default.
+    pub disable_service_config: bool,
     /// The application's own balancing policies, by the names that a service config uses.
     pub policies: PolicyRegistry,
     /// Timeout of one connection attempt, from name resolution to the server's HTTP/2 SETTINGS; 20 s by default.
@@ -139,6 +146,9 @@ pub struct ChannelConfig {
     pub cpus: Vec<usize>,
     /// Options of calls that set none of their own.
     pub call_options: CallOptions,
+    /// The proxy to the servers; [`ProxyConfig::Off`] by default. `thalweg::Channel` uses
+    /// [`ProxyConfig::Environment`].
+    pub proxy: ProxyConfig,
     /// TLS settings. By default, `https://` targets use [`ClientTlsConfig::new`] and all others no TLS.
     #[cfg(feature = "tls")]
     pub tls: Option<ClientTlsConfig>,
@@ -198,6 +208,7 @@ impl Default for ChannelConfig {
             max_call_attempts: CALL_ATTEMPTS_MAX,
             call_retry_buffer_size: CALL_REPLAY_BYTES_MAX,
             retry_buffer_size: CHANNEL_REPLAY_BYTES_MAX,
+            disable_service_config: false,
             policies: PolicyRegistry::default(),
             connect_timeout: CONNECT_TIMEOUT,
             tcp: TcpOptions::default(),
@@ -211,6 +222,7 @@ impl Default for ChannelConfig {
             threads: None,
             cpus: Vec::new(),
             call_options: CallOptions::default(),
+            proxy: ProxyConfig::Off,
             #[cfg(feature = "tls")]
             tls: None,
             connector: None,
@@ -219,42 +231,6 @@ impl Default for ChannelConfig {
             jitter: random_unit,
             measure: measure::Setup::default(),
         }
-    }
-}
-
-/// A service config in one of two forms.
-#[derive(Clone, Debug)]
-pub enum ServiceConfigSource {
-    /// JSON. It is parsed when the channel is created.
-    Json(String),
-    /// Made by its setters.
-    Parsed(Box<ServiceConfig>),
-}
-
-impl ServiceConfigSource {
-    fn read(&self, policies: &PolicyRegistry) -> Result<ServiceConfig, ServiceConfigError> {
-        match self {
-            Self::Json(json) => ServiceConfig::parse(json, policies),
-            Self::Parsed(config) => Ok((**config).clone()),
-        }
-    }
-}
-
-impl From<&str> for ServiceConfigSource {
-    fn from(json: &str) -> Self {
-        Self::Json(json.to_owned())
-    }
-}
-
-impl From<String> for ServiceConfigSource {
-    fn from(json: String) -> Self {
-        Self::Json(json)
-    }
-}
-
-impl From<ServiceConfig> for ServiceConfigSource {
-    fn from(config: ServiceConfig) -> Self {
-        Self::Parsed(Box::new(config))
     }
 }
 
@@ -290,14 +266,20 @@ impl ChannelConfig {
         self.resolver = Some(Arc::new(resolver));
     }
 
-    pub(crate) fn resolver(&self, target: &Target) -> Arc<dyn Resolver> {
-        self.resolver.clone().unwrap_or_else(|| Arc::new(target.clone()))
+    /// Returns the resolver of `destination`. A proxy looks up the name itself.
+    pub(crate) fn resolver(&self, destination: &Destination) -> Arc<dyn Resolver> {
+        let target = &destination.target;
+        match (&self.resolver, &destination.proxy) {
+            (Some(resolver), _) => Arc::clone(resolver),
+            (None, Some(_)) => Arc::new(EndpointList::new([Endpoint::with_addresses(target.unresolved())])),
+            (None, None) => Arc::new(target.clone()),
+        }
     }
 
-    /// Returns all addresses of `target` as those of one endpoint.
+    /// Returns all addresses of `destination` as those of one endpoint.
     pub(crate) fn addresses(
         &self,
-        target: Target,
+        destination: &Destination,
         resolver: &Arc<dyn Resolver>,
         policy: &PolicyConfig,
     ) -> Addresses {
@@ -307,7 +289,8 @@ impl ChannelConfig {
         };
         let source =
             AddressSource::Resolver { resolver: Arc::clone(resolver), pick_first, seed: random_seed() };
-        Addresses::new(target, source, self.connect_timeout)
+        Addresses::new(destination.target.clone(), source, self.connect_timeout)
+            .through(destination.proxy.as_ref())
     }
 
     /// Sets a callback for each step of a connection attempt. It runs where connections are made, so it must return
@@ -328,6 +311,8 @@ impl ChannelConfig {
         DestinationSettings {
             authority: self.authority.as_deref(),
             user_agent: &self.user_agent,
+            proxy: if self.connector.is_some() { &ProxyConfig::Off } else { &self.proxy },
+            is_in_dns: self.resolver.is_none(),
             #[cfg(feature = "tls")]
             tls: self.tls.as_ref(),
         }
@@ -341,14 +326,13 @@ impl ChannelConfig {
     /// Creates the connector to `addresses` of `destination`.
     pub(crate) fn connector(
         &self,
-        #[cfg_attr(not(feature = "tls"), expect(unused_variables, reason = "only TLS needs it"))]
         destination: &Destination,
         addresses: Addresses,
         executor: Option<Arc<Executor>>,
         channel: ChannelParts,
     ) -> Connector {
         Connector {
-            transport: self.transport(),
+            transport: self.transport(destination),
             connection: ConnectionOptions {
                 target: addresses.target.to_string().into(),
                 http2: Arc::new(connection::fit(self.http2.clone())),
@@ -373,8 +357,11 @@ impl ChannelConfig {
         }
     }
 
-    pub(crate) fn transport(&self) -> Transport {
-        self.connector.clone().unwrap_or_else(|| Transport::Sockets(self.tcp.clone()))
+    pub(crate) fn transport(&self, destination: &Destination) -> Transport {
+        self.connector.clone().unwrap_or_else(|| {
+            let proxy = destination.proxy.clone();
+            Transport::Sockets(Sockets::new(self.tcp.clone(), proxy, self.connect_timeout))
+        })
     }
 
     /// Measures calls, connections and lanes.
@@ -405,26 +392,39 @@ impl Channel {
         }
         let target = &destination.target;
         let measure = ChannelMeasure::new(&config.measure, || target.canonical());
-        let resolver = config.resolver(target);
+        let resolver = config.resolver(&destination);
         let service_config = config.service_config.as_ref();
-        let service_config = service_config.map(|source| source.read(&config.policies)).transpose()?;
         let attempts_max = if config.retries { config.max_call_attempts } else { 1 };
-        let service_config = service_config.unwrap_or_default().limit_attempts(attempts_max);
-        let policy = service_config.load_balancing.as_ref().unwrap_or(&config.load_balancing).clone();
-        let addresses = config.addresses(target.clone(), &resolver, &policy);
+        let own_config = service_config.map(|source| source.read(&config.policies)).transpose()?;
+        let own_config = own_config.map(|config| config.limit_attempts(attempts_max));
+        let first_config = own_config.clone().unwrap_or_default();
+        let policy = first_config.load_balancing.as_ref().unwrap_or(&config.load_balancing).clone();
+        let addresses = config.addresses(&destination, &resolver, &policy);
+        let is_configured = resolver.gives_service_config() && !config.disable_service_config;
+        let service =
+            if is_configured { ServiceSettings::pending() } else { ServiceSettings::of(&first_config) };
+        let service = Arc::new(service);
         let policy = match policy {
-            PolicyConfig::PickFirst(_) => None,
+            PolicyConfig::PickFirst(_) if !is_configured => None,
             policy => Some(BalancedConfig {
-                policy: policy.build(random_seed()),
+                policy,
+                configuration: is_configured.then(|| Configuration {
+                    selection: ServiceConfigSelection::new(own_config),
+                    policies: config.policies.clone(),
+                    load_balancing: config.load_balancing.clone(),
+                    attempts_max,
+                    health_checks: config.health_checks,
+                    settings: Arc::clone(&service),
+                }),
                 resolver,
                 refresh: config.resolution_refresh,
                 interval_min: config.resolution_interval_min,
-                health_check: service_config.health_check.clone().filter(|_| config.health_checks),
+                health_check: first_config.health_check.clone().filter(|_| config.health_checks),
                 idle_timeout: config.idle_timeout.map(bounded),
             }),
         };
         let mut lanes = config.lanes.clone();
-        lanes.limit(service_config.max_connections_per_subchannel);
+        lanes.limit(first_config.max_connections_per_subchannel);
         let server = Arc::new(destination.target.server());
         let name: Arc<str> = destination.target.to_string().into();
         let parts = ChannelParts { measure: measure.clone(), queue: Arc::default(), calls: Arc::default() };
@@ -443,8 +443,7 @@ impl Channel {
             measure,
             call_options: config.call_options,
             server,
-            throttle: Throttle::new(service_config.retry_throttling),
-            service_config,
+            service,
             replay: Arc::new(ReplayBudget::with_limits(
                 config.call_retry_buffer_size,
                 config.retry_buffer_size,
@@ -545,36 +544,71 @@ impl Channel {
     }
 
     /// Returns the options of a call of `method` with the settings of the service config, if it has any.
+    #[inline]
+    pub(crate) fn configured(
+        &self,
+        method: &Method,
+        options: &CallOptions,
+    ) -> Result<Option<Box<CallOptions>>, NotResolved> {
+        self.method_settings(method, |config| Box::new(options.with_method_config(config)))
+    }
+
+    /// Returns the settings of `method` in the service config that `read` returns, if it has any.
+    #[inline]
+    pub(crate) fn method_settings<T>(
+        &self,
+        method: &Method,
+        read: impl FnOnce(&MethodConfig) -> T,
+    ) -> Result<Option<T>, NotResolved> {
+        self.shared.service.of_method(method, read)
+    }
+
+    /// Waits until the resolver has given its first service config, or the resolution has failed.
+    pub(crate) async fn resolved(&self, wait_for_ready: bool) {
+        while self.shared.service.is_pending() && self.shared.endpoints.decided(wait_for_ready).await {}
+    }
+
+    /// Waits until the resolver has given its first service config, at most for the timeout of the call, and returns
+    /// the options of the call. The time counts against its timeout. If the resolution fails, the call does, too, by
+    /// its usual path.
     ///
     /// Native calls and raw gRPC calls apply it. It is public for API layers with a protocol of their own.
     #[doc(hidden)]
-    #[inline]
-    pub fn configured(&self, method: &Method, options: &CallOptions) -> Option<Box<CallOptions>> {
-        let config = self.method_config(method)?;
-        Some(Box::new(options.with_method_config(config)))
-    }
-
-    /// Returns the settings of a method in the service config, if it has any.
-    #[inline]
-    pub(crate) fn method_config(&self, method: &Method) -> Option<&MethodConfig> {
-        let config = &self.shared.service_config;
-        if config.method_configs().is_empty() {
-            return None;
+    #[cold]
+    pub async fn when_configured(
+        &self,
+        method: &Method,
+        metadata: &HeaderMap,
+        options: &CallOptions,
+    ) -> Option<Box<CallOptions>> {
+        if let Ok(configured) = self.configured(method, options) {
+            return configured;
         }
-        config.method(method.service(), method.name())
+        let (started, own) = (Instant::now(), timeout::from_metadata(metadata).ok().flatten());
+        let timeout = own.or(options.timeout);
+        let resolved = self.resolved(options.wait_for_ready);
+        match timeout {
+            None => resolved.await,
+            Some(timeout) => drop(tokio::time::timeout(timeout, resolved).await),
+        }
+        let mut configured = match self.configured(method, options) {
+            Ok(Some(configured)) => configured,
+            Ok(None) | Err(NotResolved) => Box::new(options.clone()),
+        };
+        let left = timeout.map(|timeout| timeout.saturating_sub(started.elapsed()));
+        configured.timeout_max = [configured.timeout_max, left].into_iter().flatten().min();
+        Some(configured)
     }
 
     /// Returns the throttle of retries, which allows all without a configuration.
     pub(crate) fn throttle(&self) -> &Throttle {
-        &self.shared.throttle
+        self.shared.service.throttle()
     }
 
     /// Notes that a call has succeeded.
     #[inline]
     pub(crate) fn note_success(&self) {
-        if self.shared.service_config.retry_throttling.is_some() {
-            self.shared.throttle.on_success();
-        }
+        self.shared.service.note_success();
     }
 
     /// Returns an account for the sent messages that a call keeps.
@@ -596,7 +630,7 @@ impl Channel {
         &self,
         verb: &http::Method,
         path: &str,
-        headers: &http::HeaderMap,
+        headers: &HeaderMap,
     ) -> Arc<RawRequestHeaders> {
         let Shared { scheme, authority, user_agent, raw_request_headers, .. } = &*self.shared;
         raw_request_headers.get(verb, path, headers, Origin { scheme, authority, user_agent })

@@ -5,6 +5,7 @@ use crate::grpc::user_agent::{self, InvalidUserAgent};
 use thalweg_balance::service_config::ServiceConfigError;
 
 use crate::lanes::{Security, Target, TargetError};
+use crate::proxy::{Proxy, ProxyConfig, ProxyError};
 #[cfg(feature = "tls")]
 use crate::tls::{ClientTls, ClientTlsConfig, TlsError};
 
@@ -16,6 +17,7 @@ pub(crate) struct Destination {
     pub(crate) scheme: &'static str,
     pub(crate) authority: String,
     pub(crate) user_agent: String,
+    pub(crate) proxy: Option<Proxy>,
     #[cfg(feature = "tls")]
     pub(crate) tls: Option<ClientTls>,
 }
@@ -26,6 +28,9 @@ pub(crate) struct DestinationSettings<'a> {
     pub(crate) authority: Option<&'a str>,
     /// The application's `user-agent` part.
     pub(crate) user_agent: &'a str,
+    pub(crate) proxy: &'a ProxyConfig,
+    /// Whether the names of `dns` targets are looked up in DNS.
+    pub(crate) is_in_dns: bool,
     #[cfg(feature = "tls")]
     pub(crate) tls: Option<&'a ClientTlsConfig>,
 }
@@ -53,7 +58,9 @@ impl Destination {
         if authority.is_empty() || !authority.bytes().all(legal) {
             return Err(ConnectError::Authority(authority));
         }
+        let name = target.host_and_port().filter(|_| settings.is_in_dns);
         Ok(Self {
+            proxy: settings.proxy.choose(name)?,
             target,
             scheme,
             authority,
@@ -80,6 +87,9 @@ pub enum ConnectError {
     /// The service config is invalid.
     #[error(transparent)]
     ServiceConfig(#[from] ServiceConfigError),
+    /// The proxy is invalid.
+    #[error(transparent)]
+    Proxy(#[from] ProxyError),
     /// The channel's threads cannot be started.
     #[error("failed to set up the channel's threads: {0}")]
     Threads(#[from] ExecutorError),

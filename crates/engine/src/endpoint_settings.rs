@@ -24,7 +24,7 @@ impl ChannelConfig {
         let Destination { scheme, authority, user_agent, .. } = &destination;
         let origin = EndpointOrigin::new(scheme, authority, user_agent);
         let settings = EndpointSettings {
-            resolver: self.resolver(&destination.target),
+            resolver: self.resolver(&destination),
             executor: self.executor()?,
             origin: Arc::new(origin),
             destination,
@@ -50,11 +50,7 @@ impl ConnectorFactory for EndpointSettings {
     }
 
     fn connector(&self, channel: ChannelParts) -> Connector {
-        let addresses = self.config.addresses(
-            self.destination.target.clone(),
-            &self.resolver,
-            &self.config.load_balancing,
-        );
+        let addresses = self.config.addresses(&self.destination, &self.resolver, &self.config.load_balancing);
         let mut connector =
             self.config.connector(&self.destination, addresses, self.executor.clone(), channel);
         connector.connection.origin = Some(Arc::clone(&self.origin));

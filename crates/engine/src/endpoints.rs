@@ -8,6 +8,7 @@
 //! ```
 
 mod balanced;
+mod configuration;
 mod control;
 mod of_channel;
 mod views;
@@ -15,6 +16,7 @@ mod wait_ticket;
 mod waiting_calls;
 mod watches;
 
+pub(crate) use configuration::Configuration;
 pub(crate) use control::{BalancedConfig, ConnectorFactory, OwnSettings};
 pub use of_channel::channels;
 pub(crate) use of_channel::{Endpoints, socket};

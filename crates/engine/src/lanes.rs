@@ -17,7 +17,9 @@ mod maintenance;
 mod number;
 mod observers;
 mod policy_task;
+mod refusal;
 mod set;
+mod sockets;
 mod target;
 
 pub(crate) use addresses::Addresses;
@@ -33,5 +35,6 @@ pub use number::Lanes;
 pub(crate) use observers::LaneSetObserver;
 pub(crate) use policy_task::Closing;
 pub(crate) use set::{FreeStream, LaneSet};
+pub(crate) use sockets::Sockets;
 pub use target::TargetError;
 pub(crate) use target::{Security, Target};

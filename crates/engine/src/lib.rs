@@ -78,6 +78,8 @@ mod channel;
 mod connection;
 mod connection_info;
 mod destination;
+#[cfg(feature = "dns")]
+mod dns_resolver;
 mod encode;
 mod endpoint_origin;
 mod endpoint_settings;
@@ -95,6 +97,7 @@ mod net;
 mod options;
 mod pace;
 mod per_thread;
+mod proxy;
 mod random;
 pub mod raw;
 mod registry;
@@ -103,6 +106,8 @@ mod resolver;
 mod scheduler;
 pub mod server;
 mod server_address;
+mod service_config_source;
+mod service_settings;
 mod snapshot;
 mod status;
 #[cfg(feature = "tls")]
@@ -119,12 +124,14 @@ pub use byte_streams::ByteStreams;
 pub use call_peer::CallPeer;
 pub use calls::{Exchange, UnaryResponse};
 pub use chain::Chain;
-pub use channel::{Channel, ChannelConfig, LaneSnapshot, ServiceConfigSource};
+pub use channel::{Channel, ChannelConfig, LaneSnapshot};
 pub use connection::{
     Incoming, Keepalive, KeepalivePolicy, LentMessage, Pack, RawBody, RequestAccounting, Source,
 };
 pub use connection_info::ConnectionInfo;
 pub use destination::ConnectError;
+#[cfg(feature = "dns")]
+pub use dns_resolver::DnsResolver;
 pub use encode::Encode;
 pub use executor::ExecutorError;
 pub use grpc::codec::{Envelope, Payload};
@@ -141,9 +148,11 @@ pub use method::{InvalidPath, Method};
 pub use net::{InvalidAddress, ListenAddress, TcpKeepalive, TcpOptions};
 pub use options::{COMPRESSION_THRESHOLD, CallOptions, MAX_DECODING_MESSAGE_SIZE, ServiceOptions};
 pub use pace::Pace;
+pub use proxy::{Proxy, ProxyConfig, ProxyError};
 pub use resolver::{EndpointList, Resolution, ResolveError, Resolver, Resolving};
 pub use scheduler::busy_poll_wasted;
 #[cfg(feature = "testing")]
 pub use scheduler::settle_alone;
 pub use server_address::ServerAddress;
+pub use service_config_source::ServiceConfigSource;
 pub use status::{Code, Status, StatusParts};

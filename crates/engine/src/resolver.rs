@@ -8,8 +8,11 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use thalweg_balance::policy::{PickFirstConfig, PolicyConfig};
+use thalweg_balance::service_config::ServiceConfigError;
 use thalweg_balance::{Address, Endpoint};
 use tokio::sync::watch;
+
+use crate::service_config_source::ServiceConfigSource;
 
 /// Resolves a channel's target to endpoints.
 ///
@@ -24,6 +27,12 @@ pub trait Resolver: fmt::Debug + Send + Sync + 'static {
     /// true by default.
     fn looks_up(&self) -> bool {
         true
+    }
+
+    /// Returns whether resolutions may have a [service config](Resolution::service_config); false by default. If so,
+    /// calls wait for the first resolution, since it may have settings for them.
+    fn gives_service_config(&self) -> bool {
+        false
     }
 
     /// Waits until the resolver has another [`version`](Resolution::version) than this one, for resolvers that are
@@ -58,6 +67,10 @@ pub struct Resolution {
     pub endpoints: Vec<Endpoint>,
     /// Version of the list, for [`Resolver::changed`]; 0 by default.
     pub version: u64,
+    /// The service config of the target, if it has one; none by default. It takes the place of the channel's own. After
+    /// an error, or if it is invalid, the last one stays; without one, the resolution has failed (gRFC A21). Needs
+    /// [`Resolver::gives_service_config`].
+    pub service_config: Option<Result<ServiceConfigSource, ServiceConfigError>>,
 }
 
 /// Reason why a target was not resolved.
@@ -68,7 +81,13 @@ pub struct ResolveError(Cow<'static, str>);
 impl Resolution {
     /// Creates a resolution with these endpoints.
     pub fn new(endpoints: impl IntoIterator<Item = impl Into<Endpoint>>) -> Self {
-        Self { endpoints: endpoints.into_iter().map(Into::into).collect(), version: 0 }
+        Self { endpoints: endpoints.into_iter().map(Into::into).collect(), ..Self::default() }
+    }
+
+    /// Sets the service config.
+    pub fn service_config(mut self, config: impl Into<ServiceConfigSource>) -> Self {
+        self.service_config = Some(Ok(config.into()));
+        self
     }
 }
 
@@ -153,27 +172,37 @@ impl AddressSource {
         }
     }
 
-    pub(crate) async fn addresses(&self) -> Result<Vec<Address>, ResolveError> {
-        match self {
-            Self::Endpoint(endpoint) => look_up(&endpoint.addresses).await,
+    /// Returns the addresses. Names stay names unless it `looks_up` these.
+    pub(crate) async fn addresses(&self, looks_up: bool) -> Result<Vec<Address>, ResolveError> {
+        let addresses = match self {
+            Self::Endpoint(endpoint) => endpoint.addresses.clone(),
             Self::Resolver { resolver, pick_first, seed } => {
-                let resolution = resolver.resolve().await?;
+                let resolution = resolve(&**resolver).await?;
                 let selected = PolicyConfig::PickFirst(*pick_first).build(*seed).select(resolution.endpoints);
-                let addresses: Vec<_> =
-                    selected.into_iter().flat_map(|endpoint| endpoint.addresses).collect();
-                look_up(&addresses).await
+                selected.into_iter().flat_map(|endpoint| endpoint.addresses).collect()
             }
-        }
+        };
+        if looks_up { look_up(addresses).await } else { Ok(addresses) }
     }
 }
 
+/// Resolves a target.
+pub(crate) async fn resolve(resolver: &dyn Resolver) -> Result<Resolution, ResolveError> {
+    let resolution = resolver.resolve().await?;
+    if resolution.service_config.is_some() && !resolver.gives_service_config() {
+        let hint = "let its gives_service_config() return true";
+        return Err(ResolveError::new(format!("the resolver gives a service config unannounced; {hint}")));
+    }
+    Ok(resolution)
+}
+
 /// Replaces names by their addresses.
-async fn look_up(addresses: &[Address]) -> Result<Vec<Address>, ResolveError> {
+async fn look_up(addresses: Vec<Address>) -> Result<Vec<Address>, ResolveError> {
     let mut found = Vec::with_capacity(addresses.len());
     for address in addresses {
         match address {
-            Address::Name(name) => found.extend(look_up_name(name).await?),
-            address => found.push(address.clone()),
+            Address::Name(name) => found.extend(look_up_name(&name).await?),
+            address => found.push(address),
         }
     }
     Ok(found)

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use thalweg::channel::{Address, ChannelBuilder, ConnectError, Endpoint, EndpointList, Lanes};
+use thalweg::channel::{Address, ChannelBuilder, ConnectError, Endpoint, EndpointList, Lanes, ProxyConfig};
 use thalweg::{Channel, Status};
 use thalweg_measure::code::code_name;
 use thalweg_measure::target;
@@ -52,11 +52,12 @@ impl StartError {
     }
 }
 
-/// Returns a builder for a channel to `target`, which may also be a list of [servers](target::servers).
+/// Returns a builder for a channel to `target`, which may also be a list of [servers](target::servers). It uses no
+/// proxy of the environment, on which figures must not depend.
 pub fn channel_builder(target: &str) -> ChannelBuilder {
     let servers = target::servers(target);
     if servers.len() < 2 {
-        return Channel::builder(target);
+        return Channel::builder(target).proxy(ProxyConfig::Off);
     }
     let address =
         |server: &&str| server.parse().map_or_else(|_| Address::Name((*server).to_owned()), Address::Tcp);

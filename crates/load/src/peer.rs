@@ -22,7 +22,7 @@ use tokio::time::MissedTickBehavior;
 use crate::benchmark_calls::{self, SERVICE};
 use crate::benchmark_messages::{payload, request};
 use crate::call::{Call, CallKind, CallMetadata, Calls, Expected, StreamPlan};
-use crate::connect::{StartError, connect, connect_all, first_call, lanes};
+use crate::connect::{StartError, channel_builder, connect, connect_all, first_call, lanes};
 use crate::drive::run_plan;
 use crate::echo::{EchoCall, EchoWork, OwnEcho, Shape};
 use crate::label::Label;
@@ -431,7 +431,7 @@ fn echo(
 }
 
 fn builder(settings: &LoadSettings, patience: Patience) -> ChannelBuilder {
-    let mut builder = Channel::builder(&settings.target).connect_timeout(patience.connect);
+    let mut builder = channel_builder(&settings.target).connect_timeout(patience.connect);
     if let Some(busy_poll_ns) = settings.busy_poll_ns {
         builder = builder.busy_poll(Duration::from_nanos(busy_poll_ns));
     }

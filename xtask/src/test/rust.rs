@@ -11,8 +11,8 @@ use crate::server::Server;
 use crate::{tools, workspace};
 
 /// The optional features to test.
-pub(super) const FEATURES: &str = "thalweg/brotli,thalweg/buffa,thalweg/opentelemetry,thalweg/tls,\
-     thalweg/tls-webpki-roots,thalweg/tower,thalweg/web,thalweg/zstd,thalweg-build/buffa,\
+pub(super) const FEATURES: &str = "thalweg/brotli,thalweg/buffa,thalweg/dns,thalweg/opentelemetry,thalweg/socks,\
+     thalweg/tls,thalweg/tls-webpki-roots,thalweg/tower,thalweg/web,thalweg/zstd,thalweg-build/buffa,\
      thalweg-services/channelz,thalweg-services/health,thalweg-services/orca,thalweg-services/reflection,\
      thalweg-web/brotli,thalweg-web/zstd";
 
@@ -73,7 +73,7 @@ pub(super) fn tests() -> Result<String> {
 /// Runs the tests that need an external program.
 pub(super) fn ignored() -> Result<String> {
     let browser = tools::browser()?;
-    tools::debian("fish zsh valgrind", &["fish", "zsh", "valgrind"])?;
+    tools::debian("dnsmasq-base fish zsh valgrind", &["dnsmasq", "fish", "zsh", "valgrind"])?;
     if !is_installed("go") {
         return Err(missing!("missing `go` on the PATH"));
     }

@@ -3,7 +3,6 @@
 use super::config::{ServiceConfig, parse_json};
 use super::error::ServiceConfigError;
 use super::field::{Field, Read};
-use super::policy::PolicyRegistry;
 
 /// Attribute of the TXT record, which belongs to the name `_grpc_config.` and the server's.
 const ATTRIBUTE: &str = "grpc_config=";
@@ -24,24 +23,22 @@ pub struct TxtClient<'a> {
 }
 
 impl ServiceConfig {
-    /// Reads the strings of a TXT record, joined: parses the first choice for this client.
+    /// Reads the strings of a TXT record, joined, and returns the JSON of the first choice for this client.
     ///
     /// Returns `None` if no choice applies, or if the record does not start with `grpc_config=`. The language of this
-    /// client is `rust`. Choices after the first that applies are not validated.
+    /// client is `rust`. The config itself, and choices after it, are not validated.
     ///
     /// # Errors
-    /// Fails if the list, the criteria up to the choice or its service config are invalid. A criterion that is unknown
-    /// is invalid (gRFC A2).
-    pub fn from_txt(
-        record: &str,
-        client: TxtClient<'_>,
-        policies: &PolicyRegistry,
-    ) -> Result<Option<Self>, ServiceConfigError> {
+    /// Fails if the list or the criteria up to the choice are invalid, or if its service config is no object. A
+    /// criterion that is unknown is invalid (gRFC A2).
+    pub fn json_from_txt(record: &str, client: TxtClient<'_>) -> Result<Option<String>, ServiceConfigError> {
         let Some(json) = record.strip_prefix(ATTRIBUTE) else { return Ok(None) };
         let mut chosen = None;
         Field::root(&parse_json(json)?).items(|choice| {
             if chosen.is_none() && applies(choice, client)? {
-                chosen = Some(choice.required("serviceConfig", |config| Self::read(config, policies))?);
+                chosen = Some(choice.required("serviceConfig", |config| {
+                    config.object().map(|_| config.value().to_string())
+                })?);
             }
             Ok(())
         })?;

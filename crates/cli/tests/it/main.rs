@@ -26,6 +26,7 @@ mod man;
 mod many_connections;
 mod otlp;
 mod output;
+mod proxies;
 mod recorded;
 mod request_checks;
 mod serve_and_load;

@@ -59,7 +59,7 @@ impl<'a> Attempts<'a> {
         let endpoints = channel.endpoints();
         let affinity = match endpoints.hash_header() {
             None => options.affinity,
-            Some(name) => call.fields.hash_of(name).or(options.affinity),
+            Some(name) => call.fields.hash_of(&name).or(options.affinity),
         };
         let ticket = WaitTicket::new(endpoints);
         let retries = Retries::default();

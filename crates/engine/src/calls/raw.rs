@@ -23,6 +23,7 @@ use crate::grpc::timeout::{self, TimeoutValue};
 use crate::options::CallOptions;
 use crate::raw::{self, Front, OutgoingBody, Piece, Pieces, Trailers, check_received, check_sent};
 use crate::request_headers::RawRequestHeaders;
+use crate::service_settings::NotResolved;
 use crate::status::{Code, Status};
 
 impl Channel {
@@ -50,17 +51,11 @@ impl Channel {
             Some((bytes, _)) => Ok(Piece(bytes)),
             None => Err(Some(Box::new(body))),
         };
-        let config = self.method_config(&fixed_headers.method);
-        let (options, limits) = match config {
-            None => (options.clone(), None),
-            Some(config) => {
-                (options.with_method_config(config), gathers.then(|| Limits::of(config)).flatten())
-            }
-        };
-        let timeout = limits.as_ref().and_then(|limits| limits.limit_timeout(&mut parts.headers));
-        let call = Prepared::raw(self, &fixed_headers, &parts.headers, timeout);
         let channel = self.clone();
-        let mut sending = PendingRequest { channel, options, limits, fixed_headers, call, body, gathers };
+        let call = RawCall::new(&channel, &fixed_headers, &mut parts.headers, options, gathers);
+        let call = call
+            .map_err(|NotResolved| Box::new(Unresolved { headers: parts.headers, options: options.clone() }));
+        let mut sending = PendingRequest { channel, fixed_headers, call, body, gathers };
         // An `async fn` with `sending` as its parameter would store it twice.
         async move { sending.send().await }
     }
@@ -108,14 +103,64 @@ impl Limits {
     }
 }
 
+/// A call with the settings of the service config.
+struct RawCall {
+    options: CallOptions,
+    limits: Option<Box<Limits>>,
+    /// The error is the reason it cannot be sent.
+    call: Result<Prepared, Status>,
+}
+
+impl RawCall {
+    fn new(
+        channel: &Channel,
+        fixed: &RawRequestHeaders,
+        headers: &mut HeaderMap,
+        options: &CallOptions,
+        gathers: bool,
+    ) -> Result<Self, NotResolved> {
+        let settings = channel.method_settings(&fixed.method, |config| {
+            (options.with_method_config(config), gathers.then(|| Limits::of(config)).flatten())
+        });
+        let (options, limits) = settings?.unwrap_or_else(|| (options.clone(), None));
+        Ok(Self::with_limits(channel, fixed, headers, options, limits))
+    }
+
+    fn with_limits(
+        channel: &Channel,
+        fixed: &RawRequestHeaders,
+        headers: &mut HeaderMap,
+        options: CallOptions,
+        limits: Option<Box<Limits>>,
+    ) -> Self {
+        let timeout = limits.as_ref().and_then(|limits| limits.limit_timeout(headers));
+        let call = Prepared::raw(channel, fixed, headers, timeout);
+        Self { options, limits, call }
+    }
+}
+
+/// A call whose channel has no service config yet.
+struct Unresolved {
+    headers: HeaderMap,
+    options: CallOptions,
+}
+
+impl Unresolved {
+    async fn resolve(&mut self, channel: &Channel, fixed: &RawRequestHeaders, gathers: bool) -> Box<RawCall> {
+        let Self { headers, options } = self;
+        channel.resolved(options.wait_for_ready).await;
+        let call = RawCall::new(channel, fixed, headers, options, gathers);
+        // A failed resolution fails the call when it looks for a connection.
+        let failed = |NotResolved| RawCall::with_limits(channel, fixed, headers, options.clone(), None);
+        Box::new(call.unwrap_or_else(failed))
+    }
+}
+
 /// A request to be sent.
 struct PendingRequest<B> {
     channel: Channel,
-    options: CallOptions,
-    limits: Option<Box<Limits>>,
     fixed_headers: Arc<RawRequestHeaders>,
-    /// The error is the reason it cannot be sent.
-    call: Result<Prepared, Status>,
+    call: Result<RawCall, Box<Unresolved>>,
     /// The whole body, or its producer.
     body: Result<Piece, Option<Box<B>>>,
     gathers: bool,
@@ -123,7 +168,15 @@ struct PendingRequest<B> {
 
 impl<B: OutgoingBody> PendingRequest<B> {
     async fn send(&mut self) -> Result<Response<RawBody>, Status> {
-        let Self { channel, options, limits, fixed_headers, call, body, gathers } = self;
+        let Self { channel, fixed_headers, call, body, gathers } = self;
+        let resolved;
+        let RawCall { options, limits, call } = match call {
+            Ok(call) => call,
+            Err(unresolved) => {
+                resolved = Box::pin(unresolved.resolve(channel, fixed_headers, *gathers)).await;
+                &*resolved
+            }
+        };
         let call = match call {
             Ok(call) => call,
             Err(status) => return Err(status.clone()),

@@ -17,6 +17,7 @@ use crate::grpc::envelope::Prefix;
 use crate::measure::CallMeasure;
 use crate::method::Method;
 use crate::options::CallOptions;
+use crate::service_settings::NotResolved;
 use crate::status::{Code, Status};
 
 impl Channel {
@@ -33,7 +34,10 @@ impl Channel {
         requests: S,
         options: &CallOptions,
     ) -> Result<(Exchange<S>, HeaderMap), Status> {
-        let configured = self.configured(method, options);
+        let configured = match self.configured(method, options) {
+            Ok(configured) => configured,
+            Err(NotResolved) => Box::pin(self.when_configured(method, metadata, options)).await,
+        };
         let options = configured.as_deref().unwrap_or(options);
         let call = Prepared::new(self, method, metadata, options)?;
         let size_max = options.max_decoding_message_size;

@@ -23,6 +23,7 @@ use crate::grpc::envelope::PREFIX_LEN;
 use crate::measure::CallMeasure;
 use crate::method::Method;
 use crate::options::CallOptions;
+use crate::service_settings::NotResolved;
 use crate::status::{Code, Status};
 
 impl Channel {
@@ -37,7 +38,10 @@ impl Channel {
         message: &M,
         options: &CallOptions,
     ) -> Result<UnaryResponse, Status> {
-        let configured = self.configured(method, options);
+        let configured = match self.configured(method, options) {
+            Ok(configured) => configured,
+            Err(NotResolved) => Box::pin(self.when_configured(method, metadata, options)).await,
+        };
         let options = configured.as_deref().unwrap_or(options);
         let call = Prepared::new(self, method, metadata, options)?;
         let outcome = {

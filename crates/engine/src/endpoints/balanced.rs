@@ -19,8 +19,6 @@ pub(crate) struct Balanced {
     views: Arc<Views>,
     signals: Arc<Signals>,
     events: Arc<EventLog>,
-    /// Request header whose value the policy hashes.
-    hash_header: Option<String>,
     /// Holds the control's state while its task does not run.
     parked: Arc<Mutex<Option<Box<Control>>>>,
     /// Dropped after `views`, so that the woken control finds them gone.
@@ -45,16 +43,17 @@ impl Balanced {
     ) -> Self {
         let signals = Arc::new(Signals::default());
         let views = Arc::new(Views::new(Arc::clone(&connector.connection.queue)));
-        let hash_header = config.policy.hash_header().map(str::to_owned);
         let events = Arc::new(EventLog::new());
         let factory = EndpointFactory { lanes, connector };
         let control = Control::new(config, factory, Arc::clone(&signals), Arc::clone(&events), origin);
+        views.set_hash_header(control.hash_header());
         let parked = Arc::new(Mutex::new(Some(Box::new(control))));
-        Self { _end_of_task: EndOfTask(Arc::clone(&signals)), views, signals, events, hash_header, parked }
+        Self { _end_of_task: EndOfTask(Arc::clone(&signals)), views, signals, events, parked }
     }
 
-    pub(super) fn hash_header(&self) -> Option<&str> {
-        self.hash_header.as_deref()
+    /// Returns the request header whose value the policy hashes, if it does.
+    pub(super) fn hash_header(&self) -> Option<Arc<str>> {
+        self.views.hash_header()
     }
 
     /// Returns the connection for the next call; `None` if it has to wait or fails.
@@ -96,6 +95,20 @@ impl Balanced {
                 Some(at) => drop(timeout_at(at.into(), decided).await),
             }
         }
+    }
+
+    /// Waits for the next decision. Returns false if calls fail at the moment, except those that `wait_for_ready`.
+    pub(super) async fn decided(&self, wait_for_ready: bool) -> bool {
+        let decided = self.views.decided();
+        if !wait_for_ready && self.error().is_some() {
+            return false;
+        }
+        self.signals.call_waits();
+        if !self.ensure_running() {
+            return false;
+        }
+        decided.await;
+        true
     }
 
     /// Returns a connection that may have a free stream, of the least loaded endpoint.

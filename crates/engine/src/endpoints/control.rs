@@ -7,25 +7,31 @@ use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use thalweg_balance::policy::{EndpointView, LoadReport, NoneReady, Outcomes, Policy};
+use thalweg_balance::policy::{EndpointView, LoadReport, NoneReady, Outcomes, Policy, PolicyConfig};
 use thalweg_balance::resolving::{Resolving, ResolvingStep};
+use thalweg_balance::service_config::ServiceConfigError;
 use thalweg_balance::{ConnectivityState, Endpoint};
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until, timeout};
 
+use super::configuration::{Configuration, Configured};
 use super::views::{View, Views};
-use super::watches::{WatchConfig, Watches};
+use super::watches::{WatchConfig, WatchOrigin, Watched, Watches};
 use crate::event_log::EventLog;
 use crate::lanes::{ChannelParts, Connector, LaneSet, LaneSetObserver, Lanes, LastReport};
-use crate::random::random_unit;
+use crate::random::{random_seed, random_unit};
 use crate::request_headers::Origin;
-use crate::resolver::{AddressSource, Resolution, ResolveError, Resolver};
+use crate::resolver::{AddressSource, Resolution, ResolveError, Resolver, resolve};
+use crate::service_config_source::ServiceConfigSource;
 
 /// Settings of a balanced channel.
 #[derive(Debug)]
 pub(crate) struct BalancedConfig {
-    pub(crate) policy: Box<dyn Policy>,
+    /// The policy before the first resolution.
+    pub(crate) policy: PolicyConfig,
+    /// `None` without service configs of the resolver.
+    pub(crate) configuration: Option<Configuration>,
     pub(crate) resolver: Arc<dyn Resolver>,
     /// Period of resolutions without a reason, for resolvers that look up names.
     pub(crate) refresh: Option<Duration>,
@@ -41,8 +47,11 @@ pub(crate) struct BalancedConfig {
 #[derive(Debug)]
 pub(super) struct Control {
     policy: Box<dyn Policy>,
+    policy_config: PolicyConfig,
+    configuration: Option<Configuration>,
     resolver: Arc<dyn Resolver>,
     factory: EndpointFactory,
+    watch_origin: WatchOrigin,
     watches: Arc<WatchConfig>,
     signals: Arc<Signals>,
     events: Arc<EventLog>,
@@ -89,6 +98,8 @@ struct Entry {
     /// The state of its connections at the last decision.
     state: ConnectivityState,
     watches: Option<Box<Watches>>,
+    /// Its last load report, if the policy reads them or may later.
+    report: Option<Arc<LastReport>>,
     /// Time of the last attempt to connect that was started here.
     connected_at: Option<std::time::Instant>,
 }
@@ -233,15 +244,20 @@ impl Control {
         events: Arc<EventLog>,
         origin: Origin<'_>,
     ) -> Self {
-        let BalancedConfig { policy, resolver, refresh, interval_min, idle_timeout, health_check } = config;
-        let health_check = health_check.filter(|_| policy.checks_health());
-        let watches = Arc::new(WatchConfig::new(origin, health_check, policy.needs()));
+        let BalancedConfig { policy: policy_config, configuration, resolver, refresh, .. } = config;
+        let BalancedConfig { interval_min, idle_timeout, health_check, .. } = config;
+        let policy = policy_config.build(random_seed());
+        let watch_origin = WatchOrigin::new(origin);
+        let watches = watch_origin.config(Watched::new(&*policy, health_check));
         let refresh = refresh.filter(|_| resolver.looks_up());
         let resolving = Resolving::new().min_interval(interval_min).refresh_period(refresh);
         Self {
             policy,
+            policy_config,
+            configuration,
             resolver,
             factory,
+            watch_origin,
             watches,
             signals,
             events,
@@ -259,6 +275,11 @@ impl Control {
                 is_idle: false,
             }),
         }
+    }
+
+    /// Returns the request header whose value the policy hashes, if it does.
+    pub(super) fn hash_header(&self) -> Option<&str> {
+        self.policy.hash_header()
     }
 
     /// Returns the runtime for the task: one of the channel's own threads, or the caller's.
@@ -303,9 +324,8 @@ impl Control {
                 Event::ResolverChanged => self.resolving.restart(),
                 Event::Resolved(outcome) => {
                     (resolution, self.is_resolving) = (None, false);
-                    let is_ok = outcome.as_ref().is_ok_and(|resolution| !resolution.endpoints.is_empty());
+                    let is_ok = self.resolved(outcome);
                     self.resolving.on_result(is_ok, random_unit(), Instant::now().into_std());
-                    self.resolved(outcome);
                 }
             }
         }
@@ -316,26 +336,31 @@ impl Control {
         let (resolver, limit) = (Arc::clone(&self.resolver), self.factory.connector.addresses.timeout);
         Box::pin(async move {
             let timed_out = |_| Err(ResolveError::new(format!("no answer within {limit:?}")));
-            timeout(limit, resolver.resolve()).await.unwrap_or_else(timed_out)
+            timeout(limit, resolve(&*resolver)).await.unwrap_or_else(timed_out)
         })
     }
 
-    /// Takes over a resolution: keeps the endpoints that it still has, and their connections.
-    fn resolved(&mut self, outcome: Result<Resolution, ResolveError>) {
-        let resolution = match outcome {
+    /// Takes over a resolution: its service config, and its endpoints. Keeps the connections of endpoints that it still
+    /// has. Returns whether it is of use.
+    fn resolved(&mut self, outcome: Result<Resolution, ResolveError>) -> bool {
+        let failed = |control: &mut Self, error: &dyn std::fmt::Display| {
+            let target = &control.factory.connector.addresses.target;
+            tracing::debug!(channel = %target, why = %error, "failed to resolve");
+            control.error = Some(format!("failed to resolve {target}: {error}").into());
+            false
+        };
+        let mut resolution = match outcome {
             Ok(resolution) => resolution,
-            Err(error) => {
-                let target = &self.factory.connector.addresses.target;
-                tracing::debug!(channel = %target, why = %error, "failed to resolve");
-                let error = format!("failed to resolve {target}: {error}");
-                self.events.note_failure(&error);
-                self.error = Some(error.into());
-                return;
-            }
+            Err(error) => return failed(self, &error),
+        };
+        self.version = resolution.version;
+        let is_rejected = match self.configure(resolution.service_config.take()) {
+            Ok(is_rejected) => is_rejected,
+            Err(error) => return failed(self, &error),
         };
         self.error = None;
         self.is_resolved = true;
-        self.version = resolution.version;
+        let is_ok = !resolution.endpoints.is_empty() && !is_rejected;
         let selected = self.policy.select(resolution.endpoints);
         let mut former = std::mem::take(&mut self.entries);
         for endpoint in &selected {
@@ -354,15 +379,47 @@ impl Control {
         }
         let target = &self.factory.connector.addresses.target;
         tracing::debug!(channel = %target, endpoints = self.entries.len(), dropped = former.len(), "resolved");
+        is_ok
+    }
+
+    /// Applies the service config of a resolution. Returns whether it was rejected, and the last one stays.
+    fn configure(
+        &mut self,
+        found: Option<Result<ServiceConfigSource, ServiceConfigError>>,
+    ) -> Result<bool, ServiceConfigError> {
+        let Some(configuration) = &mut self.configuration else { return Ok(false) };
+        let Configured { policy, connections_max, health_check, rejected } = configuration.resolved(found)?;
+        let target = &self.factory.connector.addresses.target;
+        if let Some(error) = &rejected {
+            tracing::warn!(channel = %target, why = %error, "rejected a service config; the last one stays");
+        }
+        if policy != self.policy_config {
+            tracing::debug!(channel = %target, ?policy, "changed the balancing policy");
+            self.policy = policy.build(random_seed());
+            self.policy_config = policy;
+        }
+        let watched = Watched::new(&*self.policy, health_check);
+        if !self.watches.is_for(&watched) {
+            self.watches = self.watch_origin.config(watched);
+            for entry in &mut self.entries {
+                entry.watches = self.watches.at_endpoint(entry.report.as_ref());
+            }
+        }
+        self.factory.lanes.limit(connections_max);
+        Ok(rejected.is_some())
     }
 
     fn create_entry(&self, endpoint: &Endpoint, endpoints: usize) -> Entry {
-        let watches = self.watches.at_endpoint();
-        let reports = watches.as_ref().and_then(|watches| watches.reports_of_calls());
+        // A later service config may choose a policy that reads reports.
+        let may_change = self.configuration.is_some();
+        let report = (may_change || self.watches.has_reports()).then(Arc::default);
+        let reports_of_calls = may_change || self.watches.has_reports_of_calls();
+        let reports = report.clone().filter(|_| reports_of_calls);
         let set = self.factory.create(endpoint, endpoints, &self.signals, reports);
+        let watches = self.watches.at_endpoint(report.as_ref());
         self.events.note_endpoint("endpoint added:", set.id, set.name());
         let state = ConnectivityState::Idle;
-        Entry { endpoint: endpoint.clone(), set, state, watches, connected_at: None }
+        Entry { endpoint: endpoint.clone(), set, state, watches, report, connected_at: None }
     }
 
     /// Moves and opens the streams to endpoints. Returns when the next one is due.
@@ -439,6 +496,7 @@ impl Control {
             .map(|(entry, observed)| entry.view(observed, needs.outcomes))
             .collect();
         let (mut wake_at, mut ejected) = (None, Vec::new());
+        channel.set_hash_header(self.hash_header());
         let view = match &self.error {
             Some(error) if views.is_empty() => View {
                 endpoints: Vec::new(),

@@ -78,7 +78,7 @@ impl Endpoints {
 
     /// Returns the header whose value the policy hashes, if it does.
     #[inline]
-    pub(crate) fn hash_header(&self) -> Option<&str> {
+    pub(crate) fn hash_header(&self) -> Option<Arc<str>> {
         match &self.kind {
             Kind::One(_) => None,
             Kind::Balanced(balanced) => balanced.hash_header(),
@@ -106,6 +106,15 @@ impl Endpoints {
         match &self.kind {
             Kind::One(set) => set.connected(wait_for_ready).await,
             Kind::Balanced(balanced) => balanced.connected(affinity, wait_for_ready).await,
+        }
+    }
+
+    /// Waits for the next decision about the endpoints. Returns false if calls fail at the moment, except those that
+    /// `wait_for_ready`, and if there are no decisions.
+    pub(crate) async fn decided(&self, wait_for_ready: bool) -> bool {
+        match &self.kind {
+            Kind::One(_) => false,
+            Kind::Balanced(balanced) => balanced.decided(wait_for_ready).await,
         }
     }
 

@@ -1,6 +1,6 @@
 //! The last decision of a balanced channel's policy, and picks by it.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Instant;
 
@@ -21,6 +21,9 @@ pub(super) struct Views {
     decided: Notify,
     /// Calls that wait for a free stream.
     queue: Arc<StreamWaitQueue>,
+    has_hash_header: AtomicBool,
+    /// Request header whose value the policy hashes.
+    hash_header: RwLock<Option<Arc<str>>>,
 }
 
 /// A thread's copy of the last decision, so that threads do not contend for its reference count.
@@ -67,7 +70,30 @@ const PICKS_MAX: usize = 16;
 
 impl Views {
     pub(super) fn new(queue: Arc<StreamWaitQueue>) -> Self {
-        Self { threads: PerThread::new(ThreadView::new), decided: Notify::new(), queue }
+        Self {
+            threads: PerThread::new(ThreadView::new),
+            decided: Notify::new(),
+            queue,
+            has_hash_header: AtomicBool::new(false),
+            hash_header: RwLock::default(),
+        }
+    }
+
+    /// Returns the request header whose value the policy hashes, if it does.
+    #[inline]
+    pub(super) fn hash_header(&self) -> Option<Arc<str>> {
+        if !self.has_hash_header.load(Ordering::Relaxed) {
+            return None;
+        }
+        self.hash_header.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Sets the request header whose value the policy hashes.
+    pub(super) fn set_hash_header(&self, name: Option<&str>) {
+        if self.hash_header().as_deref() != name {
+            *self.hash_header.write().unwrap_or_else(PoisonError::into_inner) = name.map(Arc::from);
+            self.has_hash_header.store(name.is_some(), Ordering::Relaxed);
+        }
     }
 
     /// Waits for the next decision, also if that comes before the future is polled.

@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use thalweg_balance::ConnectivityState;
 use thalweg_balance::health::{self, Health};
-use thalweg_balance::policy::{LoadReport, Needs, ReportSource};
+use thalweg_balance::policy::{LoadReport, Policy, ReportSource};
 use thalweg_balance::watching::{Watching, WatchingStep};
 use thalweg_http2::FixedFields;
 use tokio::time::Instant;
@@ -18,20 +18,35 @@ use crate::lanes::{LaneSet, LastReport};
 use crate::request_headers::Origin;
 use crate::status::{Code, Status};
 
-/// The streams that a channel opens at each of its endpoints.
-#[derive(Debug, Default)]
-pub(super) struct WatchConfig {
-    health: Option<HealthCheck>,
-    /// Load reports out of band.
-    reports: Option<WatchedMethod>,
-    /// Load reports, out of band or not.
-    has_reports: bool,
+/// What a channel's policy and service config watch at each endpoint.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Watched {
+    /// The service whose health is watched.
+    health: Option<String>,
+    reports: Option<ReportSource>,
 }
 
+impl Watched {
+    pub(super) fn new(policy: &dyn Policy, health_check: Option<String>) -> Self {
+        Self { health: health_check.filter(|_| policy.checks_health()), reports: policy.needs().reports }
+    }
+}
+
+/// The fields that all requests of a channel share, an owned [`Origin`].
 #[derive(Debug)]
-struct HealthCheck {
-    service: String,
-    method: WatchedMethod,
+pub(super) struct WatchOrigin {
+    scheme: String,
+    authority: String,
+    user_agent: String,
+}
+
+/// The streams that a channel opens at each of its endpoints.
+#[derive(Debug)]
+pub(super) struct WatchConfig {
+    watched: Watched,
+    health: Option<WatchedMethod>,
+    /// Load reports out of band.
+    reports: Option<WatchedMethod>,
 }
 
 /// A method that is called at each endpoint, with its request.
@@ -42,31 +57,53 @@ struct WatchedMethod {
     request: Vec<u8>,
 }
 
-impl WatchConfig {
-    /// `health_check` is the service whose health is watched.
-    pub(super) fn new(origin: Origin<'_>, health_check: Option<String>, needs: Needs) -> Self {
+impl WatchOrigin {
+    pub(super) fn new(origin: Origin<'_>) -> Self {
         let Origin { scheme, authority, user_agent } = origin;
+        Self { scheme: scheme.to_owned(), authority: authority.to_owned(), user_agent: user_agent.to_owned() }
+    }
+
+    /// Creates the requests of the streams.
+    pub(super) fn config(&self, watched: Watched) -> Arc<WatchConfig> {
+        let Self { scheme, authority, user_agent } = self;
         let (content_subtype, accepts, timeout) = ("", EncodingSet::IDENTITY, None);
         let method = |path, request| {
             let fields =
                 request::Method { scheme, authority, path, content_subtype, user_agent, accepts, timeout };
             WatchedMethod { path, headers: FixedFields::new(fields.fixed_fields()), request }
         };
-        let health = health_check
-            .map(|service| HealthCheck { method: method(health::WATCH, Health::request(&service)), service });
-        let reports = match needs.reports {
+        let health = watched.health.as_ref().map(|service| method(health::WATCH, Health::request(service)));
+        let reports = match watched.reports {
             Some(ReportSource::OutOfBand(interval)) => {
                 Some(method(LoadReport::STREAM, LoadReport::request(interval)))
             }
             Some(ReportSource::PerCall) | None => None,
         };
-        Self { health, reports, has_reports: needs.reports.is_some() }
+        Arc::new(WatchConfig { watched, health, reports })
+    }
+}
+
+impl WatchConfig {
+    /// Returns whether these are the streams for `watched`.
+    pub(super) fn is_for(&self, watched: &Watched) -> bool {
+        self.watched == *watched
     }
 
-    /// Returns what is watched at a new endpoint, if anything is.
-    pub(super) fn at_endpoint(self: &Arc<Self>) -> Option<Box<Watches>> {
-        let is_needed = self.health.is_some() || self.has_reports;
-        is_needed.then(|| Box::new(Watches::new(Arc::clone(self))))
+    /// Returns whether the policy reads load reports.
+    pub(super) fn has_reports(&self) -> bool {
+        self.watched.reports.is_some()
+    }
+
+    /// Returns whether load reports come in trailers.
+    pub(super) fn has_reports_of_calls(&self) -> bool {
+        self.watched.reports == Some(ReportSource::PerCall)
+    }
+
+    /// Returns what is watched at an endpoint, if anything is. `report` stores its load reports.
+    pub(super) fn at_endpoint(self: &Arc<Self>, report: Option<&Arc<LastReport>>) -> Option<Box<Watches>> {
+        let is_needed = self.health.is_some() || self.has_reports();
+        let report = report.filter(|_| self.has_reports()).cloned();
+        is_needed.then(|| Box::new(Watches::new(Arc::clone(self), report)))
     }
 }
 
@@ -87,22 +124,17 @@ pub(super) struct Watches {
 }
 
 impl Watches {
-    fn new(config: Arc<WatchConfig>) -> Self {
+    fn new(config: Arc<WatchConfig>, report: Option<Arc<LastReport>>) -> Self {
         Self {
+            config,
             connection: None,
             ready: Vec::new(),
             health: Health::Unknown,
             health_stream: Watch::default(),
             report_stream: Watch::default(),
-            report: config.has_reports.then(Arc::default),
-            config,
+            report,
             is_logged: false,
         }
-    }
-
-    /// Returns where the endpoint's connections store load reports from trailers.
-    pub(super) fn reports_of_calls(&self) -> Option<Arc<LastReport>> {
-        if self.config.reports.is_some() { None } else { self.report.clone() }
     }
 
     /// Returns the last load report.
@@ -136,7 +168,7 @@ impl Watches {
         let connection = self.connection.clone()?;
         let config = Arc::clone(&self.config);
         let mut due = [None, None];
-        if let Some(HealthCheck { method, .. }) = &config.health {
+        if let Some(method) = &config.health {
             due[0] = self.health_stream.open_if_due(method, &connection);
             if let Some(status) = self.health_stream.failed.take() {
                 self.health_ended(set, &status);
@@ -173,7 +205,7 @@ impl Watches {
     pub(super) fn poll(&mut self, cx: &mut Context<'_>, set: &LaneSet) -> Poll<()> {
         let mut changed = Poll::Pending;
         while let Poll::Ready(event) = self.health_stream.poll(cx) {
-            let service = self.config.health.as_ref().map_or("", |check| &check.service);
+            let service = self.config.watched.health.as_deref().unwrap_or_default();
             match event.and_then(|response| Health::of_response(&response, service).map_err(malformed)) {
                 Ok(health) => {
                     self.health_stream.watching.on_message();
@@ -213,7 +245,7 @@ impl Watches {
     fn health_ended(&mut self, set: &LaneSet, status: &Status) {
         self.health_stream.end(set, status.code());
         let is_connected = self.connection.as_deref().is_some_and(accepts_calls);
-        let service = self.config.health.as_ref().map_or("", |check| &check.service);
+        let service = self.config.watched.health.as_deref().unwrap_or_default();
         // The end of a connection says nothing of the server's health.
         let health = if is_connected {
             Health::of_end(status.code(), status.message(), service)

@@ -18,6 +18,7 @@ use tokio::time::{Instant, Timeout, sleep_until, timeout_at};
 use super::target::Target;
 use crate::bounded_time::bounded;
 use crate::net::TcpOptions;
+use crate::proxy::Proxy;
 use crate::resolver::AddressSource;
 use crate::status::Status;
 
@@ -28,13 +29,15 @@ pub(crate) struct Addresses {
     pub(crate) target: Target,
     pub(crate) source: AddressSource,
     pub(crate) timeout: Duration,
+    /// The proxy that connects to them, which looks up names, too.
+    proxy: Option<Arc<str>>,
     /// The address of the last connection; it is tried first.
     last: Mutex<Option<Address>>,
 }
 
 impl Addresses {
     pub(crate) fn new(target: Target, source: AddressSource, timeout: Duration) -> Self {
-        Self { target, source, timeout: bounded(timeout), last: Mutex::default() }
+        Self { target, source, timeout: bounded(timeout), proxy: None, last: Mutex::default() }
     }
 
     /// Returns the addresses of an endpoint, separated by commas, or else the target.
@@ -45,6 +48,17 @@ impl Addresses {
             }
             AddressSource::Resolver { .. } => self.target.to_string(),
         }
+    }
+
+    /// Lets a proxy connect to them.
+    pub(crate) fn through(mut self, proxy: Option<&Proxy>) -> Self {
+        self.proxy = proxy.map(|proxy| proxy.to_string().into());
+        self
+    }
+
+    /// Returns other addresses of the same target.
+    pub(super) fn to(&self, source: AddressSource) -> Self {
+        Self { proxy: self.proxy.clone(), ..Self::new(self.target.clone(), source, self.timeout) }
     }
 
     /// Attempts the addresses that `tcp` permits, and returns the first success. Calls `resolved` when a name was
@@ -60,7 +74,8 @@ impl Addresses {
         F: Future<Output = Result<T, Status>>,
     {
         let deadline = Instant::now() + self.timeout;
-        let addresses = match timeout_at(deadline, self.source.addresses()).await {
+        let looks_up = self.proxy.is_none();
+        let addresses = match timeout_at(deadline, self.source.addresses(looks_up)).await {
             Ok(Ok(addresses)) => addresses,
             Ok(Err(error)) => {
                 return Err(Status::unavailable(format!("failed to resolve {}: {error}", self.target)));
@@ -70,12 +85,14 @@ impl Addresses {
         if self.source.resolves_names() {
             resolved();
         }
+        // From where the proxy connects is not known.
+        let tcp = tcp.filter(|_| looks_up);
         let addresses = reachable(addresses, tcp).map_err(|local| self.out_of_reach(local))?;
         let mut waiting = self.last_first(addresses).into_iter();
         let (mut running, mut failures) = (Running(Vec::new()), Vec::new());
         for number in 0.. {
             if let Some(address) = waiting.next() {
-                let step = Step::default();
+                let step = Step::new(self.proxy.clone());
                 let future = Box::pin(timeout_at(deadline, attempt(address.clone(), step.clone())));
                 running.0.push(Attempt { number, address, step, future });
             } else if running.0.is_empty() {
@@ -174,7 +191,10 @@ impl<F: Future> Running<F> {
 
 /// Progress of an attempt to connect to one address, for timeout messages.
 #[derive(Clone, Default)]
-pub(crate) struct Step(Arc<AtomicU8>);
+pub(crate) struct Step {
+    at: Arc<AtomicU8>,
+    proxy: Option<Arc<str>>,
+}
 
 impl Step {
     const CONNECTING: u8 = 0;
@@ -185,20 +205,25 @@ impl Step {
     pub(super) const SETTINGS_OVER_TLS: u8 = 3;
     pub(super) const SETTINGS: u8 = 4;
 
+    fn new(proxy: Option<Arc<str>>) -> Self {
+        Self { proxy, ..Self::default() }
+    }
+
     pub(super) fn set(&self, step: u8) {
-        self.0.store(step, Ordering::Relaxed);
+        self.at.store(step, Ordering::Relaxed);
     }
 
     /// Returns which step is missing at `peer`.
     pub(super) fn missing(&self, peer: &impl fmt::Display) -> String {
-        match self.0.load(Ordering::Relaxed) {
-            Self::CONNECTING => format!("{peer} had not accepted it"),
+        match (self.at.load(Ordering::Relaxed), &self.proxy) {
+            (Self::CONNECTING, None) => format!("{peer} had not accepted it"),
+            (Self::CONNECTING, Some(proxy)) => format!("the proxy {proxy} had not connected it to {peer}"),
             #[cfg(feature = "tls")]
-            Self::SHAKING_HANDS => {
+            (Self::SHAKING_HANDS, _) => {
                 format!("{peer} had not finished the TLS handshake (check that it uses TLS at this port)")
             }
             #[cfg(feature = "tls")]
-            Self::SETTINGS_OVER_TLS => {
+            (Self::SETTINGS_OVER_TLS, _) => {
                 format!("{peer} had not sent its HTTP/2 SETTINGS (check that it is a gRPC server)")
             }
             _ => format!(

@@ -17,13 +17,15 @@ use super::endpoint::ClientEndpoint;
 use super::last_report::LastReport;
 use super::maintenance::Maintenance;
 use super::observers::ConnectionObserver;
+use super::refusal::refused;
+use super::sockets::Sockets;
 use crate::connection::{Connection, Driver, StreamAdmission, StreamWaitQueue, poll_with_waker};
 use crate::endpoint_origin::EndpointOrigin;
 use crate::event_log::EventLog;
 use crate::executor::Executor;
 use crate::grpc::compression::EncodingSet;
 use crate::measure::{ChannelMeasure, EndpointMeasure};
-use crate::net::{Accepted, TcpOptions};
+use crate::net::TcpOptions;
 use crate::resolver::AddressSource;
 use crate::snapshot::SentCalls;
 use crate::status::Status;
@@ -93,7 +95,7 @@ impl ConnectionOptions {
 #[derive(Clone)]
 pub(crate) enum Transport {
     /// Sockets to the target's addresses.
-    Sockets(TcpOptions),
+    Sockets(Sockets),
     /// Streams connected by the application.
     Custom {
         /// Connects with HTTP/2.
@@ -149,7 +151,7 @@ impl Transport {
     /// Returns the options of TCP sockets, if it has any.
     pub(super) fn tcp(&self) -> Option<&TcpOptions> {
         match self {
-            Self::Sockets(tcp) => Some(tcp),
+            Self::Sockets(sockets) => Some(&sockets.tcp),
             Self::Custom { .. } => None,
         }
     }
@@ -181,7 +183,7 @@ impl Connector {
     /// Returns a connector of the same channel to other addresses.
     pub(crate) fn to(&self, source: AddressSource) -> Self {
         Self {
-            addresses: Addresses::new(self.addresses.target.clone(), source, self.addresses.timeout),
+            addresses: self.addresses.to(source),
             transport: self.transport.clone(),
             connection: self.connection.clone(),
             backoff: self.backoff,
@@ -231,21 +233,21 @@ impl Connector {
         step: Step,
     ) -> Result<Arc<Connection>, Status> {
         let (peer, options) = (address.to_string(), self.connection.clone());
-        let tcp = match &self.transport {
-            Transport::Sockets(tcp) => tcp,
+        let sockets = match &self.transport {
+            Transport::Sockets(sockets) => sockets,
             Transport::Custom { open, .. } => {
                 return open(Some(address), peer, options, observer.clone(), step).await;
             }
         };
-        let connected = async {
-            let socket = Accepted::connect(address, tcp).await?;
+        let socket = sockets.connect(address).await?;
+        let watched = || {
             let round_trip = socket.round_trip();
             if let Some(timeout) = self.connection.maintenance.user_timeout() {
                 socket.set_user_timeout(timeout)?;
             }
             Ok::<_, io::Error>((socket.watch()?, round_trip))
         };
-        let (socket, round_trip) = connected.await.map_err(|error| refused(address, &error))?;
+        let (socket, round_trip) = watched().map_err(|error| refused(address, &error))?;
         step.set(Step::CONNECTED);
         let connection = open(socket, peer, options, observer.clone(), &step).await?;
         if let Some(round_trip) = round_trip {
@@ -370,13 +372,4 @@ impl Drop for CloseUnlessOpened {
             connection.lock().close(thalweg_http2::ErrorCode::NoError, "");
         }
     }
-}
-
-pub(super) fn refused(endpoint: &impl fmt::Display, error: &io::Error) -> Status {
-    let hint = match error.kind() {
-        io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound => " (check that the server is running)",
-        io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => " (check the network route)",
-        _ => "",
-    };
-    Status::unavailable(format!("failed to connect to {endpoint}: {error}{hint}"))
 }

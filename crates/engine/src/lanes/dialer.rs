@@ -4,8 +4,8 @@ use thalweg_balance::Address;
 use tokio::time::timeout;
 
 use super::addresses::{Addresses, Step};
-use super::connecting::{ByteStream, Transport, refused};
-use crate::net::Accepted;
+use super::connecting::{ByteStream, Transport};
+use super::refusal::refused;
 use crate::status::Status;
 #[cfg(feature = "tls")]
 use crate::tls::{BufferMemory, ClientTls};
@@ -37,16 +37,14 @@ impl Dialer {
             return outcome.unwrap_or_else(|_| Err(addresses.timed_out(&step.missing(&"the other end"))));
         }
         let attempt = |address: Address, step: Step| async move {
-            let connected = async {
-                match &self.transport {
-                    Transport::Custom { dial, .. } => dial(Some(&address)).await,
-                    Transport::Sockets(tcp) => {
-                        let socket = Accepted::connect(&address, tcp).await?.watch()?;
-                        Ok(Box::new(socket) as Box<dyn ByteStream>)
-                    }
+            let connected = match &self.transport {
+                Transport::Custom { dial, .. } => dial(Some(&address)).await,
+                Transport::Sockets(sockets) => {
+                    let socket = sockets.connect(&address).await?.watch();
+                    socket.map(|socket| Box::new(socket) as Box<dyn ByteStream>)
                 }
             };
-            let stream = connected.await.map_err(|error| refused(&address, &error))?;
+            let stream = connected.map_err(|error| refused(&address, &error))?;
             step.set(Step::CONNECTED);
             self.secure(stream, &address, &step).await
         };

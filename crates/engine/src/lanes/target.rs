@@ -85,6 +85,22 @@ impl Target {
         self.name = Some(name.to_owned());
     }
 
+    /// Creates the target of a host and port. IPv6 addresses are without brackets.
+    pub(super) fn of_host((host, port): (&str, u16)) -> Self {
+        let addresses = Addresses::Dns { host: host.to_owned(), port };
+        let mut target = Self { text: String::new(), addresses, security: Security::Unspecified, name: None };
+        target.text = target.authority();
+        target
+    }
+
+    /// Returns host and port, if the target is a `dns` one. IPv6 addresses are without brackets.
+    pub(crate) fn host_and_port(&self) -> Option<(&str, u16)> {
+        match &self.addresses {
+            Addresses::Dns { host, port } => Some((host, *port)),
+            Addresses::Fixed(_) => None,
+        }
+    }
+
     pub(crate) fn security(&self) -> Security {
         self.security
     }

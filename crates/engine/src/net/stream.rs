@@ -9,7 +9,7 @@ use std::time::Duration;
 use thalweg_balance::Address;
 use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
-use tokio::net::UnixStream;
+use tokio::net::{TcpStream, UnixStream};
 
 use super::round_trip;
 use super::tcp_options::TcpOptions;
@@ -81,11 +81,7 @@ impl Accepted {
     /// Connects, in the current runtime.
     pub(crate) async fn connect(address: &Address, tcp: &TcpOptions) -> io::Result<Self> {
         match address {
-            Address::Tcp(address) => {
-                let stream = tcp.connect(*address).await?;
-                let peer = stream.peer_addr().ok();
-                Ok(Self::tcp(stream.into_std()?.into(), peer))
-            }
+            Address::Tcp(address) => Self::from_tcp(tcp.connect(*address).await?),
             Address::Unix(path) => Self::unix(UnixStream::connect(path).await?.into_std()?.into()),
             Address::Name(name) => {
                 Err(io::Error::new(io::ErrorKind::InvalidInput, format!("unresolved name {name}")))
@@ -94,6 +90,12 @@ impl Accepted {
                 Self::unix(UnixStream::connect(abstract_path(name)).await?.into_std()?.into())
             }
         }
+    }
+
+    /// Takes a stream from its runtime.
+    pub(crate) fn from_tcp(stream: TcpStream) -> io::Result<Self> {
+        let peer = stream.peer_addr().ok();
+        Ok(Self::tcp(stream.into_std()?.into(), peer))
     }
 
     /// Creates it from a TCP socket. `peer` is the peer's address, if known.

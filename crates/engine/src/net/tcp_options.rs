@@ -36,7 +36,8 @@ impl Default for TcpOptions {
 }
 
 impl TcpOptions {
-    pub(super) async fn connect(&self, address: SocketAddr) -> io::Result<TcpStream> {
+    /// Connects, in the current runtime.
+    pub(crate) async fn connect(&self, address: SocketAddr) -> io::Result<TcpStream> {
         let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
         if let Some(local) = self.local_address {
             socket.bind(SocketAddr::new(local, 0))?;

@@ -26,7 +26,7 @@ use crate::support::{
 #[derive(Clone, Default)]
 pub(crate) struct Network {
     servers: Arc<Mutex<HashMap<SocketAddr, Server>>>,
-    attempts: Arc<AtomicUsize>,
+    pub(crate) attempts: Arc<AtomicUsize>,
 }
 
 /// The server at an address. Without one, connections are refused.

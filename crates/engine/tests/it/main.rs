@@ -21,6 +21,7 @@ mod pings;
 mod rates;
 mod raw;
 mod reading;
+mod resolved_config;
 mod retries;
 mod retry_policy;
 mod sizes;

@@ -8,7 +8,7 @@ use thalweg_engine::policy::PolicyConfig;
 use thalweg_engine::service_config::PolicyRegistry;
 use thalweg_engine::{
     self as engine, Backoff, CallOptions, ChannelConfig, ConnectError, ConnectStep, Encoding, Keepalive,
-    Lanes, Resolver, ServiceConfigSource,
+    Lanes, ProxyConfig, Resolver, ServiceConfigSource,
 };
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -38,9 +38,11 @@ impl Channel {
 
 impl ChannelBuilder {
     pub(super) fn new(target: String) -> Self {
+        let mut config = ChannelConfig::default();
+        config.proxy = ProxyConfig::Environment;
         Self {
             target,
-            config: ChannelConfig::default(),
+            config,
             #[cfg(feature = "web")]
             web: WebOptions::default(),
         }
@@ -170,6 +172,13 @@ impl ChannelBuilder {
         self
     }
 
+    /// Sets whether service configs of the resolver are ignored,
+    /// [`ChannelConfig::disable_service_config`](engine::ChannelConfig::disable_service_config); false by default.
+    pub fn disable_service_config(mut self, is_disabled: bool) -> Self {
+        self.config.disable_service_config = is_disabled;
+        self
+    }
+
     /// Adds balancing policies of the application, [`ChannelConfig::policies`](engine::ChannelConfig::policies), by the
     /// names that service configs use; none by default.
     pub fn policies(mut self, policies: PolicyRegistry) -> Self {
@@ -210,6 +219,25 @@ impl ChannelBuilder {
     /// system's choice by default.
     pub fn local_address(mut self, address: IpAddr) -> Self {
         self.config.tcp.local_address = Some(address);
+        self
+    }
+
+    /// Sets the proxy to the servers, [`ChannelConfig::proxy`](engine::ChannelConfig::proxy); the one of the
+    /// environment by default.
+    ///
+    /// ```
+    /// use thalweg::Channel;
+    /// use thalweg::channel::{Proxy, ProxyConfig};
+    ///
+    /// # fn main() -> Result<(), thalweg::channel::ProxyError> {
+    /// let proxy: Proxy = "http://me:secret@proxy.example:3128".parse()?;
+    /// let through = Channel::builder("https://orders.example").proxy(proxy);
+    /// let direct = Channel::builder("https://orders.example").proxy(ProxyConfig::Off);
+    /// # drop((through, direct));
+    /// # Ok(()) }
+    /// ```
+    pub fn proxy(mut self, proxy: impl Into<ProxyConfig>) -> Self {
+        self.config.proxy = proxy.into();
         self
     }
 

@@ -114,7 +114,8 @@ impl Channel {
     ) -> Result<Response<Res>, Status> {
         #[cfg(feature = "web")]
         if let Some(client) = &self.web {
-            let configured = self.engine.configured(method, options);
+            let metadata = request.metadata().as_ref();
+            let configured = Box::pin(self.engine.when_configured(method, metadata, options)).await;
             let options = configured.as_deref().unwrap_or(options);
             return Box::pin(web_channel::unary(client, method, request, options)).await;
         }
@@ -229,7 +230,7 @@ impl Channel {
     ) -> Result<(StartedCall<R>, http::HeaderMap), Status> {
         #[cfg(feature = "web")]
         if let Some(client) = &self.web {
-            let configured = self.engine.configured(method, options);
+            let configured = Box::pin(self.engine.when_configured(method, metadata.as_ref(), options)).await;
             let options = configured.as_deref().unwrap_or(options);
             let stream = web_channel::stream(client, method, metadata, requests, kind, options);
             let (metadata, responses) = Box::pin(stream).await?;

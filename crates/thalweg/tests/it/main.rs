@@ -10,6 +10,8 @@ mod channel;
 mod compression;
 mod connection_end;
 mod content_types;
+#[cfg(feature = "dns")]
+mod dns;
 mod errors;
 mod flow;
 mod honest_peers;
@@ -22,6 +24,7 @@ mod memory_limits;
 mod metrics;
 mod outbound;
 mod parents;
+mod proxies;
 mod read_chunks;
 mod reentrancy;
 mod restarts;

@@ -122,8 +122,9 @@ fn no_text_panics_and_every_error_names_a_field() {
 /// Parses the list of a TXT record.
 fn parse_record(list: &str) -> Result<ServiceConfig, ServiceConfigError> {
     let client = TxtClient { host_name: "host", random_percent: 49 };
-    let chosen = ServiceConfig::from_txt(&format!("grpc_config={list}"), client, &PolicyRegistry::default());
-    chosen.map(Option::unwrap_or_default)
+    let chosen = ServiceConfig::json_from_txt(&format!("grpc_config={list}"), client);
+    let parse = |json: String| ServiceConfig::parse(&json, &PolicyRegistry::default());
+    chosen?.map_or_else(|| Ok(ServiceConfig::default()), parse)
 }
 
 /// Checks what the documentation of the types promises.

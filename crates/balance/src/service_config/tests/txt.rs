@@ -3,8 +3,9 @@ use super::*;
 /// Returns the names of health checks: `None` if no choice applies.
 fn choose(record: &str, host_name: &str, random_percent: u32) -> Result<Option<String>, ServiceConfigError> {
     let client = TxtClient { host_name, random_percent };
-    let chosen = ServiceConfig::from_txt(record, client, &PolicyRegistry::default())?;
-    Ok(chosen.map(|config| config.health_check.unwrap_or_default()))
+    let chosen = ServiceConfig::json_from_txt(record, client)?;
+    let parsed = chosen.map(|json| ServiceConfig::parse(&json, &PolicyRegistry::default())).transpose()?;
+    Ok(parsed.map(|config| config.health_check.unwrap_or_default()))
 }
 
 /// Checks the chosen config of a client `host` with the random number 49.
@@ -71,7 +72,8 @@ fn the_example_of_a2_is_read() {
     let record = r#"grpc_config=[{"serviceConfig":{"loadBalancingPolicy":"round_robin","methodConfig":[{"name":[
         {"service":"MyService","method":"Foo"}],"waitForReady":true}]}}]"#;
     let client = TxtClient { host_name: "host", random_percent: 99 };
-    let config = ServiceConfig::from_txt(record, client, &PolicyRegistry::default()).unwrap().unwrap();
+    let json = ServiceConfig::json_from_txt(record, client).unwrap().unwrap();
+    let config = ServiceConfig::parse(&json, &PolicyRegistry::default()).unwrap();
     assert_eq!(config.load_balancing, Some(PolicyConfig::RoundRobin));
     assert_eq!(config.method("MyService", "Foo").unwrap().wait_for_ready, Some(true));
 }
@@ -88,7 +90,7 @@ fn invalid_records_are_named() {
     check(r#"[{"serviceConfig": []}]"#, "[0].serviceConfig: expected an object, found []");
     check(
         r#"[{"serviceConfig": {"methodConfig": [{"timeout": 1}]}}]"#,
-        r#"[0].serviceConfig.methodConfig[0].timeout: expected a duration such as "1.5s", found 1"#,
+        r#"methodConfig[0].timeout: expected a duration such as "1.5s", found 1"#,
     );
     check(
         r#"[{"clientOs": "linux", "serviceConfig": {}}]"#,
