@@ -92,7 +92,11 @@ impl CallOptions {
     #[doc(hidden)]
     #[inline]
     pub fn timeout_of(&self, own: Option<Duration>) -> Option<Duration> {
-        own.or(self.timeout).into_iter().chain(self.timeout_max).min()
+        let timeout = own.or(self.timeout);
+        match self.timeout_max {
+            None => timeout,
+            Some(max) => Some(timeout.map_or(max, |timeout| timeout.min(max))),
+        }
     }
 
     /// Notes in `peer` to which server calls are sent. Use it for one call at a time.

@@ -57,7 +57,7 @@ pub struct Decision {
     pub ejected: Vec<usize>,
 }
 
-/// Chooses the endpoint of each call: a pure function, shared by all threads.
+/// Chooses the endpoint of each call: a pure function, shared by all threads. It must not block, nor use the channel.
 pub trait Picker: Send + Sync + fmt::Debug {
     /// Returns the endpoint for a call.
     fn pick(&self, call: &PickArgs<'_>) -> Pick;

@@ -6,7 +6,7 @@ use thalweg_balance::retry::Progress;
 use thalweg_balance::service_config::AttemptPolicy;
 use thalweg_http2::{self as http2, StreamId};
 
-use super::prepared::Prepared;
+use super::prepared::{Prepared, RequestFields};
 use super::retries::{FailedAttempt, Retries};
 use crate::call_context::Phase;
 use crate::channel::Channel;
@@ -22,23 +22,16 @@ const LANES_TRIED_MAX: u32 = 16;
 pub(super) struct Attempts<'a> {
     channel: &'a Channel,
     /// Its progress is updated here.
-    call: &'a Prepared,
+    pub(super) call: &'a Prepared,
     options: &'a CallOptions,
     pub(super) ticket: WaitTicket<'a>,
-    /// Calls with equal keys use the same endpoint and lane.
-    affinity: Option<u64>,
     /// The last lane had no free stream.
     is_full: bool,
     lanes_gone: u32,
     pub(super) retries: Retries,
 }
 
-/// Failure of an attempt that had a connection.
-pub(super) struct AttemptFailure {
-    pub(super) status: Status,
-    pub(super) kind: FailureKind,
-}
-
+/// How far an attempt got that failed on a connection.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum FailureKind {
     /// The server reports that it has not processed the call.
@@ -48,22 +41,25 @@ pub(super) enum FailureKind {
     Committed,
 }
 
-impl FailureKind {
-    pub(super) fn processed(has_headers: bool) -> Self {
-        if has_headers { Self::Committed } else { Self::Processed }
-    }
-}
-
 impl<'a> Attempts<'a> {
     pub(super) fn new(channel: &'a Channel, options: &'a CallOptions, call: &'a Prepared) -> Self {
-        let endpoints = channel.endpoints();
-        let affinity = match endpoints.hash_header() {
-            None => options.affinity,
-            Some(name) => call.fields.hash_of(&name).or(options.affinity),
-        };
-        let ticket = WaitTicket::new(endpoints);
-        let retries = Retries::default();
-        Self { channel, call, options, ticket, affinity, is_full: false, lanes_gone: 0, retries }
+        let (ticket, retries) = (WaitTicket::new(channel.endpoints()), Retries::default());
+        Self { channel, call, options, ticket, is_full: false, lanes_gone: 0, retries }
+    }
+
+    /// Returns the key of the call: calls with equal keys use the same endpoint and lane.
+    #[inline]
+    fn affinity(&self) -> Option<u64> {
+        match self.channel.endpoints().hash_header() {
+            None => self.options.affinity,
+            Some(name) => self.call.fields.hash_of(&name).or(self.options.affinity),
+        }
+    }
+
+    /// Returns the request headers of the next attempt.
+    #[inline]
+    pub(super) fn fields(&self) -> &RequestFields {
+        self.retries.fields(self.call)
     }
 
     /// Returns whether the call has a retry policy.
@@ -74,7 +70,7 @@ impl<'a> Attempts<'a> {
     /// Returns the connection to try next, unless the call has to wait for one.
     #[inline]
     pub(super) fn connection_at_hand(&self) -> Option<Arc<Connection>> {
-        if self.is_full { None } else { self.channel.endpoints().pick(self.affinity) }
+        if self.is_full { None } else { self.channel.endpoints().pick(self.affinity()) }
     }
 
     /// Waits for the connection to try next.
@@ -86,12 +82,13 @@ impl<'a> Attempts<'a> {
             let connection = self.ticket.wait(self.options.wait_for_ready).await;
             return self.waited(connection);
         }
-        if let Some(connection) = self.channel.endpoints().pick(self.affinity) {
+        let affinity = self.affinity();
+        if let Some(connection) = self.channel.endpoints().pick(affinity) {
             return Ok(connection);
         }
         self.note(Phase::Connection);
         let _waits = self.channel.endpoints().waiting_calls().enter();
-        let connection = self.channel.endpoints().connected(self.affinity, self.options.wait_for_ready).await;
+        let connection = self.channel.endpoints().connected(affinity, self.options.wait_for_ready).await;
         self.waited(connection)
     }
 
@@ -133,7 +130,7 @@ impl<'a> Attempts<'a> {
         slot: impl Fn(StreamId) -> Slot,
     ) -> Result<SlotKey, NotOpened> {
         let mut adapted = None;
-        let headers = self.retries.fields(self.call).block(connection, &mut adapted);
+        let headers = self.fields().block(connection, &mut adapted);
         let mut state = connection.lock();
         let open = |http2: &mut http2::Connection, key: SlotKey| http2.open(key.into(), headers, false);
         let key = open_stream(&mut state, || self.ticket.has_waited(), slot, open)?;
@@ -209,10 +206,10 @@ impl<'a> Attempts<'a> {
     /// Returns the status if the call is not retried.
     pub(super) async fn failed(
         &mut self,
-        failed: AttemptFailure,
+        status: Status,
+        kind: FailureKind,
         connection: &Arc<Connection>,
     ) -> Result<usize, Status> {
-        let AttemptFailure { status, kind } = failed;
         let progress = match kind {
             FailureKind::Unprocessed => self.progress_of_unprocessed(connection),
             FailureKind::Processed | FailureKind::Committed => Progress::Processed,

@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 
 use thalweg_http2::StreamId;
 
-use super::attempts::{AttemptFailure, Attempts, FailureKind};
+use super::attempts::{Attempts, FailureKind};
 use super::prepared::Prepared;
 use crate::call_context::Phase;
 use crate::channel::Channel;
@@ -91,9 +91,9 @@ impl<S: Source + Send + 'static, R: ResponseReader> Duplex<S, R> {
             let headers = poll_fn(|cx| duplex.poll_headers(cx, call)).await;
             let headers = headers.inspect_err(|_| call.note_reached(&connection, None))?;
             let restarted = match duplex.failure(&headers) {
-                Some(failed) if duplex.sender.can_restart() => {
-                    let is_unprocessed = failed.kind == FailureKind::Unprocessed;
-                    match attempts.failed(failed, &connection).await {
+                Some((status, kind)) if duplex.sender.can_restart() => {
+                    let is_unprocessed = kind == FailureKind::Unprocessed;
+                    match attempts.failed(status, kind, &connection).await {
                         Ok(sent) => {
                             call.measure.sent(sent);
                             true
@@ -124,7 +124,7 @@ impl<S: Source + Send + 'static, R: ResponseReader> Duplex<S, R> {
     }
 
     /// Returns the failure of an attempt that got no response.
-    fn failure(&self, headers: &Result<Arc<ResponseHeaders>, End>) -> Option<AttemptFailure> {
+    fn failure(&self, headers: &Result<Arc<ResponseHeaders>, End>) -> Option<(Status, FailureKind)> {
         let (status, kind) = match headers {
             Ok(headers) => (self.response.failure(headers)?, FailureKind::Processed),
             Err(End::Complete(Ok(_))) => return None,
@@ -133,7 +133,7 @@ impl<S: Source + Send + 'static, R: ResponseReader> Duplex<S, R> {
             }
             Err(End::Lost { status, unprocessed: true }) => (status.clone(), FailureKind::Unprocessed),
         };
-        Some(AttemptFailure { status, kind })
+        Some((status, kind))
     }
 
     fn poll_headers(

@@ -8,9 +8,9 @@ use std::task::{Context, Poll};
 use thalweg_balance::retry::{self, HedgingDecision, HedgingPolicy, HedgingState, HedgingStep, Progress};
 use tokio::time::{Instant, sleep_until};
 
-use super::attempts::{AttemptFailure, Attempts, FailureKind};
+use super::attempts::Attempts;
 use super::prepared::{Prepared, RequestFields};
-use super::retries::pushback;
+use super::retries::{Retries, pushback};
 use super::unary_attempt::{Attempt, AwaitedResponse, Outcome, UnaryAttempt};
 use crate::chain::Chain;
 use crate::channel::Channel;
@@ -155,24 +155,22 @@ impl<M: Encode, R: AwaitedResponse> Hedged<'_, M, R> {
         own: Option<Box<Prepared>>,
         fields: Option<RequestFields>,
     ) -> (Ended<R::Started>, Option<Box<Prepared>>) {
-        let ended = self.send(own.as_deref().unwrap_or(self.call), fields.as_ref()).await;
+        let ended = self.send(own.as_deref().unwrap_or(self.call), fields).await;
         (ended, own)
     }
 
-    async fn send(&self, call: &Prepared, fields: Option<&RequestFields>) -> Ended<R::Started> {
+    async fn send(&self, call: &Prepared, fields: Option<RequestFields>) -> Ended<R::Started> {
         let failed = |status, progress| Ended::Failed { status, progress, response: None };
-        let fields = fields.unwrap_or(&call.fields);
         let mut attempts = Attempts::new(self.channel, self.options, call);
+        attempts.retries = Retries::with_fields(fields);
         let mut large = None;
         loop {
             let connection = match attempts.next_connection().await {
                 Ok(connection) => connection,
                 Err(status) => return failed(status, Progress::Processed),
             };
-            let ticket = &mut attempts.ticket;
             let Self { message, awaited, .. } = self;
-            let attempt =
-                UnaryAttempt::new(&connection, ticket, call, fields, message, &mut large, *awaited).await;
+            let attempt = UnaryAttempt::new(&connection, &mut attempts, message, &mut large, *awaited).await;
             if let Some(peer) = &self.options.peer {
                 peer.note(&connection.peer);
             }
@@ -193,10 +191,10 @@ impl<M: Encode, R: AwaitedResponse> Hedged<'_, M, R> {
                     Ok(()) => continue,
                     Err(status) => failed(status, Progress::Processed),
                 },
-                Attempt::Failed(AttemptFailure { status, kind: FailureKind::Unprocessed }) => {
-                    failed(status, attempts.progress_of_unprocessed(&connection))
+                Attempt::Unprocessed(status) => failed(status, attempts.progress_of_unprocessed(&connection)),
+                Attempt::Processed(status) | Attempt::Committed(status) => {
+                    failed(status, Progress::Processed)
                 }
-                Attempt::Failed(AttemptFailure { status, .. }) => failed(status, Progress::Processed),
             };
         }
     }

@@ -30,6 +30,12 @@ pub(super) struct FailedAttempt {
 }
 
 impl Retries {
+    /// Creates the retries of a call whose next attempt has these request headers, or its own.
+    pub(super) fn with_fields(fields: Option<RequestFields>) -> Self {
+        let state = |fields| Box::new(State { decisions: RetryState::new(None, None), fields: Some(fields) });
+        Self(fields.map(state))
+    }
+
     /// Returns the request headers of the next attempt of `call`.
     #[inline]
     pub(super) fn fields<'a>(&'a self, call: &'a Prepared) -> &'a RequestFields {

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::HeaderMap;
 use thalweg_balance::service_config::AttemptPolicy;
 
-use super::attempts::{AttemptFailure, Attempts, FailureKind};
+use super::attempts::{Attempts, FailureKind};
 use super::hedging;
 use super::prepared::{Prepared, within};
 use super::unary_attempt::{
@@ -70,52 +70,61 @@ impl Channel {
 }
 
 /// Makes attempts at a call with one message until one is final.
-pub(super) async fn attempts<M: Encode, R: AwaitedResponse>(
+///
+/// Not an `async fn`, which would store its arguments twice.
+#[expect(clippy::manual_async_fn, reason = "saves instructions of each call")]
+pub(super) fn attempts<M: Encode, R: AwaitedResponse>(
     channel: &Channel,
     call: &Prepared,
     message: &M,
     options: &CallOptions,
     awaited: R,
-) -> Result<Outcome<R::Started>, Status> {
-    if let Some(AttemptPolicy::Hedging(policy)) = &options.attempts {
-        return Box::pin(hedging::attempts(channel, call, message, options, awaited, policy)).await;
-    }
-    let mut attempts = Attempts::new(channel, options, call);
-    let mut large = None;
-    loop {
-        let connection = match attempts.connection_at_hand() {
-            Some(connection) => connection,
-            // Boxed to keep the future of calls that need not wait small.
-            None => Box::pin(attempts.wait_for_connection()).await?,
-        };
-        if let Some(peer) = &options.peer {
-            peer.note(&connection.peer);
+) -> impl Future<Output = Result<Outcome<R::Started>, Status>> {
+    async move {
+        if let Some(AttemptPolicy::Hedging(policy)) = &options.attempts {
+            return Box::pin(hedging::attempts(channel, call, message, options, awaited, policy)).await;
         }
-        let Attempts { ticket, retries, .. } = &mut attempts;
-        let fields = retries.fields(call);
-        match UnaryAttempt::new(&connection, ticket, call, fields, message, &mut large, awaited).await {
-            Attempt::Done(outcome) if !(R::MAY_HAVE_FAILED && attempts.has_policy()) => {
-                if outcome.is_ok() {
-                    channel.note_success();
-                }
-                return outcome.map(Outcome::Done);
+        let mut attempts = Attempts::new(channel, options, call);
+        let mut large = None;
+        loop {
+            let connection = match attempts.connection_at_hand() {
+                Some(connection) => connection,
+                // Boxed to keep the future of calls that need not wait small.
+                None => Box::pin(attempts.wait_for_connection()).await?,
+            };
+            if let Some(peer) = &options.peer {
+                peer.note(&connection.peer);
             }
-            Attempt::Done(outcome) => {
-                let arrived = outcome?;
-                let Some(status) = R::failure(&arrived) else {
-                    channel.note_success();
-                    return Ok(Outcome::Done(arrived));
-                };
-                let failed = AttemptFailure { status, kind: FailureKind::Processed };
-                if Box::pin(attempts.failed(failed, &connection)).await.is_err() {
-                    // The caller takes failed responses.
-                    return Ok(Outcome::Done(arrived));
+            match UnaryAttempt::new(&connection, &mut attempts, message, &mut large, awaited).await {
+                Attempt::Done(outcome) if !(R::MAY_HAVE_FAILED && attempts.has_policy()) => {
+                    if outcome.is_ok() {
+                        channel.note_success();
+                    }
+                    return outcome.map(Outcome::Done);
                 }
-            }
-            Attempt::Started(started) => return Ok(Outcome::Started(connection, started)),
-            Attempt::NotOpened(refused) => attempts.refused(&refused, &connection)?,
-            Attempt::Failed(failed) => {
-                Box::pin(attempts.failed(failed, &connection)).await?;
+                Attempt::Done(outcome) => {
+                    let arrived = outcome?;
+                    let Some(status) = R::failure(&arrived) else {
+                        channel.note_success();
+                        return Ok(Outcome::Done(arrived));
+                    };
+                    let kind = FailureKind::Processed;
+                    if Box::pin(attempts.failed(status, kind, &connection)).await.is_err() {
+                        // The caller takes failed responses.
+                        return Ok(Outcome::Done(arrived));
+                    }
+                }
+                Attempt::Started(started) => return Ok(Outcome::Started(connection, started)),
+                Attempt::NotOpened(refused) => attempts.refused(&refused, &connection)?,
+                Attempt::Unprocessed(status) => {
+                    Box::pin(attempts.failed(status, FailureKind::Unprocessed, &connection)).await?;
+                }
+                Attempt::Processed(status) => {
+                    Box::pin(attempts.failed(status, FailureKind::Processed, &connection)).await?;
+                }
+                Attempt::Committed(status) => {
+                    Box::pin(attempts.failed(status, FailureKind::Committed, &connection)).await?;
+                }
             }
         }
     }

@@ -9,8 +9,7 @@ use http::HeaderMap;
 use thalweg_http2::{self as http2, Block, ErrorCode, OpenError, StreamId, Tag};
 use tokio::time::Instant;
 
-use super::attempts::{AttemptFailure, FailureKind};
-use super::prepared::{Prepared, RequestFields};
+use super::attempts::Attempts;
 use crate::call_context::Phase;
 use crate::chain::Chain;
 use crate::connection::{
@@ -18,7 +17,6 @@ use crate::connection::{
     poll_with_waker, put_encode_buffer, take_encode_buffer,
 };
 use crate::encode::Encode;
-use crate::endpoints::WaitTicket;
 use crate::grpc::response::ResponseHeaders;
 use crate::status::Status;
 
@@ -53,8 +51,19 @@ pub(super) enum Attempt<S> {
     Started(S),
     /// The lane did not accept the call.
     NotOpened(NotOpened),
-    /// The server failed the call, reports that it has not processed it, or its connection was lost.
-    Failed(AttemptFailure),
+    /// The server reports that it has not processed the call. The three kinds of failures are variants, because a pair
+    /// of status and kind would make each result larger.
+    Unprocessed(Status),
+    /// The server failed the call, or its connection was lost.
+    Processed(Status),
+    /// The same after response headers.
+    Committed(Status),
+}
+
+impl<S> Attempt<S> {
+    fn failed(status: Status, has_headers: bool) -> Self {
+        if has_headers { Self::Committed(status) } else { Self::Processed(status) }
+    }
 }
 
 /// The parts of a response that ended with OK.
@@ -67,9 +76,7 @@ pub(super) struct Arrived {
 /// One attempt at a call with one message on one connection. Dropping it cancels the call.
 pub(super) struct UnaryAttempt<'a, 'b, Req, R> {
     connection: &'a Arc<Connection>,
-    ticket: &'a mut WaitTicket<'b>,
-    call: &'a Prepared,
-    fields: &'a RequestFields,
+    attempts: &'a mut Attempts<'b>,
     message: &'a Req,
     /// The encoded message, if it is large and has not been sent.
     large: &'a mut Option<Box<Chain>>,
@@ -90,15 +97,13 @@ impl<'a, 'b, Req, R> UnaryAttempt<'a, 'b, Req, R> {
     #[inline]
     pub(super) fn new(
         connection: &'a Arc<Connection>,
-        ticket: &'a mut WaitTicket<'b>,
-        call: &'a Prepared,
-        fields: &'a RequestFields,
+        attempts: &'a mut Attempts<'b>,
         message: &'a Req,
         large: &'a mut Option<Box<Chain>>,
         response: R,
     ) -> Self {
         let progress = Progress::New;
-        Self { connection, ticket, call, fields, message, large, response, progress, sent_at: None }
+        Self { connection, attempts, message, large, response, progress, sent_at: None }
     }
 }
 
@@ -117,11 +122,11 @@ impl<Req: Encode, R: AwaitedResponse> UnaryAttempt<'_, '_, Req, R> {
     ) -> Result<SlotKey, Attempt<R::Started>> {
         let message = match self.large.take() {
             Some(wire) => Single::Large(wire),
-            None => match self.call.outgoing.encode_single(self.message, encode_buffer) {
+            None => match self.attempts.call.outgoing.encode_single(self.message, encode_buffer) {
                 Ok(message) => message,
                 Err(status) => {
-                    self.ticket.served();
-                    self.call.progress.note(Phase::Unsent);
+                    self.attempts.ticket.served();
+                    self.attempts.call.progress.note(Phase::Unsent);
                     return Err(Attempt::Done(Err(status)));
                 }
             },
@@ -129,7 +134,7 @@ impl<Req: Encode, R: AwaitedResponse> UnaryAttempt<'_, '_, Req, R> {
         let (len, mut message, encode_buffer) = (message.message_len(), Some(message), &*encode_buffer);
         let mut waker = Some(cx.waker().clone());
         let mut adapted = None;
-        let headers = self.fields.block(self.connection, &mut adapted);
+        let headers = self.attempts.fields().block(self.connection, &mut adapted);
         let mut state = self.connection.lock();
         let slot = |stream| {
             let mut slot = Slot::of_client(stream, self.response.inbox(take_inbox()), R::WAKES_ON);
@@ -139,7 +144,7 @@ impl<Req: Encode, R: AwaitedResponse> UnaryAttempt<'_, '_, Req, R> {
         };
         let opened = open_stream(
             &mut state,
-            || self.ticket.has_waited(),
+            || self.attempts.ticket.has_waited(),
             slot,
             |http2, key| send_request(http2, key.into(), headers, &mut message, encode_buffer),
         );
@@ -157,8 +162,8 @@ impl<Req: Encode, R: AwaitedResponse> UnaryAttempt<'_, '_, Req, R> {
         state.notify_driver();
         let is_timed = key.is_each(state.timed_each);
         drop(state);
-        self.call.measure.sent_message(len, || self.message.encoded_len());
-        self.ticket.served();
+        self.attempts.call.measure.sent_message(len, || self.message.encoded_len());
+        self.attempts.ticket.served();
         self.connection.call_started();
         if is_timed {
             self.sent_at = Some(Instant::now());
@@ -214,22 +219,18 @@ impl<Req: Encode, R: AwaitedResponse> UnaryAttempt<'_, '_, Req, R> {
                 let is_committed = headers.is_some();
                 let status =
                     headers.iter().fold(status, |status, headers| status.prepend_metadata(&headers.metadata));
-                Attempt::Failed(AttemptFailure { status, kind: FailureKind::processed(is_committed) })
+                Attempt::failed(status, is_committed)
             }
-            End::Lost { status, unprocessed: true } => {
-                Attempt::Failed(AttemptFailure { status, kind: FailureKind::Unprocessed })
-            }
-            End::Lost { status, .. } => {
-                Attempt::Failed(AttemptFailure { status, kind: FailureKind::processed(headers.is_some()) })
-            }
+            End::Lost { status, unprocessed: true } => Attempt::Unprocessed(status),
+            End::Lost { status, .. } => Attempt::failed(status, headers.is_some()),
         }))
     }
 
     #[cold]
     fn note_failed(&self, has_headers: bool) {
-        self.call.note_reached(self.connection, None);
+        self.attempts.call.note_reached(self.connection, None);
         if has_headers {
-            self.call.progress.note(Phase::Response);
+            self.attempts.call.progress.note(Phase::Response);
         }
     }
 }
@@ -256,8 +257,8 @@ impl<Req: Encode, R: AwaitedResponse> Future for UnaryAttempt<'_, '_, Req, R> {
 impl<Req, R> UnaryAttempt<'_, '_, Req, R> {
     #[cold]
     fn give_up(&self, key: SlotKey) {
-        if self.call.deadline.is_some_and(|deadline| deadline <= Instant::now()) {
-            self.call.note_reached(self.connection, Some(key));
+        if self.attempts.call.deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+            self.attempts.call.note_reached(self.connection, Some(key));
         }
         self.connection.cancel(key);
     }

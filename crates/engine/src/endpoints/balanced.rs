@@ -52,11 +52,14 @@ impl Balanced {
     }
 
     /// Returns the request header whose value the policy hashes, if it does.
+    #[inline]
     pub(super) fn hash_header(&self) -> Option<Arc<str>> {
         self.views.hash_header()
     }
 
-    /// Returns the connection for the next call; `None` if it has to wait or fails.
+    /// Returns the connection for the next call; `None` if it has to wait or fails. Not inlined, so that it does not
+    /// make calls of channels with one address larger.
+    #[inline(never)]
     pub(super) fn pick(&self, affinity: Option<u64>) -> Option<Arc<Connection>> {
         match self.views.pick(affinity) {
             Picked::Connection(connection) => Some(connection),

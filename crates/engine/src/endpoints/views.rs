@@ -82,9 +82,11 @@ impl Views {
     /// Returns the request header whose value the policy hashes, if it does.
     #[inline]
     pub(super) fn hash_header(&self) -> Option<Arc<str>> {
-        if !self.has_hash_header.load(Ordering::Relaxed) {
-            return None;
-        }
+        if self.has_hash_header.load(Ordering::Relaxed) { self.read_hash_header() } else { None }
+    }
+
+    #[cold]
+    fn read_hash_header(&self) -> Option<Arc<str>> {
         self.hash_header.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -115,8 +117,8 @@ impl Views {
     /// Picks an endpoint, and a connection to it.
     pub(super) fn pick(&self, affinity: Option<u64>) -> Picked {
         let own = self.threads.current();
-        // No lock is held while the picker runs, which may be the application's.
-        let view = own.view();
+        // The lock is this thread's, and only a decision replaces the view.
+        let view = own.view.read().unwrap_or_else(PoisonError::into_inner);
         let in_flight = |at: usize| view.endpoints.get(at).map_or(0, |set| set.in_flight());
         for _ in 0..PICKS_MAX.min(view.endpoints.len() + 1) {
             let turn = own.turn.fetch_add(1, Ordering::Relaxed);

@@ -62,7 +62,21 @@ fn push_timeout(timeout: Duration, indexing: Indexing, fields: &mut FieldList) {
 /// Appends the variable fields: the time left, the encoding of the messages, and the metadata.
 ///
 /// `fields` may grow to `size_max` bytes as counted by [`FieldList::size`]. On error it has no metadata.
+#[inline]
 pub fn emit(
+    timeout: Option<Duration>,
+    encoding: Encoding,
+    metadata: &HeaderMap,
+    size_max: usize,
+    fields: &mut FieldList,
+) -> Result<(), MetadataTooLarge> {
+    if timeout.is_none() && !encoding.compresses() && metadata.is_empty() {
+        return Ok(());
+    }
+    emit_some(timeout, encoding, metadata, size_max, fields)
+}
+
+fn emit_some(
     timeout: Option<Duration>,
     encoding: Encoding,
     metadata: &HeaderMap,

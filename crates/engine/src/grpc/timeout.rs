@@ -112,10 +112,13 @@ pub(crate) fn parse(value: &[u8]) -> Result<Duration, MalformedTimeout> {
 /// deadline.
 #[inline]
 pub(crate) fn from_metadata(metadata: &HeaderMap) -> Result<Option<Duration>, MalformedTimeout> {
+    if metadata.is_empty() { Ok(None) } else { find(metadata) }
+}
+
+fn find(metadata: &HeaderMap) -> Result<Option<Duration>, MalformedTimeout> {
     // Comparing a few names is cheaper than hashing one.
     let value = match metadata.len() {
-        0 => return Ok(None),
-        1..=6 => metadata.iter().find(|(name, _)| **name == NAME).map(|(_, value)| value),
+        ..=6 => metadata.iter().find(|(name, _)| **name == NAME).map(|(_, value)| value),
         _ => metadata.get(NAME),
     };
     value.map(|value| parse(value.as_bytes())).transpose()

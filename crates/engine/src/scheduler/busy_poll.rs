@@ -210,7 +210,9 @@ impl BusyPoll {
                 let before = self.moved_len_lately - self.moved_len_lately / MOVED_LEN_DECAY;
                 let amid = if idle.is_amid_message { LARGE_LEN } else { 0 };
                 self.moved_len_lately = std::mem::take(&mut self.moved_len).max(before).max(amid);
-                let is_own = idle.is_alone || !Heuristic::ThreadPoller.is_on();
+                let is_own = idle.is_alone
+                    || thread_poller::is_one_of_few(idle.identity)
+                    || !Heuristic::ThreadPoller.is_on();
                 let scope = if is_own { Scope::Socket } else { Scope::Thread };
                 if self.moved_len_lately > MOVED_LEN_MAX
                     || !self.pace.is_close()

@@ -21,10 +21,16 @@ mod service;
 #[cfg(feature = "traces")]
 mod traces;
 
+use std::io;
+use std::net::SocketAddr;
 use std::process::ExitCode;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use thalweg::channel::EndpointList;
+use thalweg::channel::policy::PolicyConfig;
 use thalweg::outbound::Requests;
+use thalweg::server::ServerBuilder;
 use thalweg::web::Web;
 use thalweg::{CallOptions, Channel, Protocol, Request, Server, Status};
 use tokio::runtime::{Builder, Runtime};
@@ -47,6 +53,11 @@ enum Kind {
     /// Calls from this many tasks, each with one call at a time.
     Unary {
         in_flight: usize,
+    },
+    /// The same over this many servers in turn.
+    UnaryRoundRobin {
+        in_flight: usize,
+        servers: u16,
     },
     /// The same, all with the same timeout.
     UnaryWithin {
@@ -82,6 +93,11 @@ enum MessagePassing {
 const CASES: &[Case] = &[
     Case { name: "unary-1", kind: Kind::Unary { in_flight: 1 }, body_bytes: 0 },
     Case { name: "unary-64", kind: Kind::Unary { in_flight: 64 }, body_bytes: 0 },
+    Case {
+        name: "unary-192-round-robin",
+        kind: Kind::UnaryRoundRobin { in_flight: 192, servers: 3 },
+        body_bytes: 0,
+    },
     Case { name: "unary-64-timeout", kind: Kind::UnaryWithin { in_flight: 64 }, body_bytes: 0 },
     Case { name: "unary-64-deadline", kind: Kind::UnaryUntil { in_flight: 64 }, body_bytes: 0 },
     Case { name: "unary-64-web", kind: Kind::UnaryWithWeb { in_flight: 64 }, body_bytes: 0 },
@@ -170,8 +186,24 @@ fn main() -> ExitCode {
 
 /// Makes `count` calls, or sends `count` messages of one stream.
 fn run(case: &'static Case, count: usize) -> Result<(), Status> {
-    let (client_end, server_end) = Pipe::pair();
+    let servers = if let Kind::UnaryRoundRobin { servers, .. } = case.kind { servers } else { 1 };
+    let (client_ends, server_ends) = Pipe::pairs(servers.into());
+    let (client_end, server_end) = (client_ends[0].clone(), server_ends[0].clone());
     let (client, server) = (runtime(), runtime());
+    for server_end in server_ends {
+        server.spawn(server_builder(case).serve_connection(server_end));
+    }
+    let work = client.spawn(work(client_ends, case, count));
+    while !work.is_finished() {
+        let before = client_end.moved_bytes();
+        client_turn(&client, &client_end);
+        server_turn(&server, &server_end);
+        assert!(client_end.moved_bytes() > before || work.is_finished(), "both sides wait for each other");
+    }
+    client.block_on(work).expect("the work does not panic")
+}
+
+fn server_builder(case: &Case) -> ServerBuilder {
     let mut builder = Server::builder().add_service(Script);
     if let Kind::UnaryWithWeb { .. } | Kind::Connect { .. } = case.kind {
         builder = builder.web(Web::new());
@@ -180,15 +212,7 @@ fn run(case: &'static Case, count: usize) -> Result<(), Status> {
     let builder = builder.metrics(metrics::metrics());
     #[cfg(feature = "traces")]
     let builder = builder.traces(traces::traces());
-    server.spawn(builder.serve_connection(server_end.clone()));
-    let work = client.spawn(work(client_end.clone(), case, count));
-    while !work.is_finished() {
-        let before = client_end.moved_bytes();
-        client_turn(&client, &client_end);
-        server_turn(&server, &server_end);
-        assert!(client_end.moved_bytes() > before || work.is_finished(), "both sides wait for each other");
-    }
-    client.block_on(work).expect("the work does not panic")
+    builder
 }
 
 fn runtime() -> Runtime {
@@ -219,9 +243,18 @@ async fn settle(end: &Pipe) {
 }
 
 /// The client's part of a run.
-async fn work(end: Pipe, case: &'static Case, count: usize) -> Result<(), Status> {
-    let connect = move || std::future::ready(Ok(end.clone()));
+async fn work(ends: Vec<Pipe>, case: &'static Case, count: usize) -> Result<(), Status> {
+    let servers =
+        EndpointList::new((1..).map(|port| SocketAddr::from(([127, 0, 0, 1], port))).take(ends.len()));
+    let ends = Mutex::new(ends);
+    let connect = move || {
+        let end = ends.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        std::future::ready(end.ok_or_else(|| io::ErrorKind::NotConnected.into()))
+    };
     let mut builder = Channel::builder("memory:1").connector(connect);
+    if let Kind::UnaryRoundRobin { .. } = case.kind {
+        builder = builder.resolver(servers).load_balancing(PolicyConfig::RoundRobin);
+    }
     if let Kind::Connect { .. } = case.kind {
         builder = builder.protocol(Protocol::Connect);
     }
@@ -241,7 +274,10 @@ async fn drive(channel: &Channel, case: &'static Case, count: usize) -> Result<(
     let requests_in_place = || Request::new(Requests::repeat(message.clone(), count as u64));
     let request = || Request::new(Payload { count: count as u64, ..message.clone() });
     let received = match case.kind {
-        Kind::Unary { in_flight } | Kind::UnaryWithWeb { in_flight } | Kind::Connect { in_flight } => {
+        Kind::Unary { in_flight }
+        | Kind::UnaryRoundRobin { in_flight, .. }
+        | Kind::UnaryWithWeb { in_flight }
+        | Kind::Connect { in_flight } => {
             return unary_calls(channel, &message, in_flight, count, |_| None).await;
         }
         Kind::UnaryWithin { in_flight } => {

@@ -27,21 +27,27 @@ struct Direction {
 }
 
 impl Pipe {
-    pub(crate) fn pair() -> (Self, Self) {
+    /// Creates the ends of several connections, which count their bytes together.
+    pub(crate) fn pairs(count: usize) -> (Vec<Self>, Vec<Self>) {
+        let moved = Arc::default();
+        (0..count).map(|_| Self::pair(&moved)).unzip()
+    }
+
+    fn pair(moved: &Arc<AtomicU64>) -> (Self, Self) {
         let direction = || {
             let bytes = VecDeque::with_capacity(CAPACITY_BYTES);
             Arc::new(Mutex::new(Direction { bytes, reader: None, writer: None }))
         };
-        let (forward, backward, moved) = (direction(), direction(), Arc::default());
+        let (forward, backward) = (direction(), direction());
         let first = Self {
             incoming: Arc::clone(&backward),
             outgoing: Arc::clone(&forward),
-            moved: Arc::clone(&moved),
+            moved: Arc::clone(moved),
         };
-        (first, Self { incoming: forward, outgoing: backward, moved })
+        (first, Self { incoming: forward, outgoing: backward, moved: Arc::clone(moved) })
     }
 
-    /// Total bytes written to and read from the connection, in both directions.
+    /// Total bytes written to and read from the connections created with this one, in both directions.
     pub(crate) fn moved_bytes(&self) -> u64 {
         self.moved.load(Ordering::Relaxed)
     }
