@@ -51,6 +51,10 @@ impl<R: Resolver + ?Sized> Resolver for Arc<R> {
         (**self).looks_up()
     }
 
+    fn gives_service_config(&self) -> bool {
+        (**self).gives_service_config()
+    }
+
     fn changed(&self, version: u64) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         (**self).changed(version)
     }

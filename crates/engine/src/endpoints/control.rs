@@ -346,7 +346,9 @@ impl Control {
         let failed = |control: &mut Self, error: &dyn std::fmt::Display| {
             let target = &control.factory.connector.addresses.target;
             tracing::debug!(channel = %target, why = %error, "failed to resolve");
-            control.error = Some(format!("failed to resolve {target}: {error}").into());
+            let error = format!("failed to resolve {target}: {error}");
+            control.events.note_failure(&error);
+            control.error = Some(error.into());
             false
         };
         let mut resolution = match outcome {

@@ -18,7 +18,7 @@ use crate::lanes::{LaneSet, LastReport};
 use crate::request_headers::Origin;
 use crate::status::{Code, Status};
 
-/// What a channel's policy and service config watch at each endpoint.
+/// Services that a channel watches at each endpoint, as its policy and service config ask.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Watched {
     /// The service whose health is watched.
