@@ -48,13 +48,14 @@ pub struct Setting {
 }
 
 impl Setting {
-    /// Parses a line of the `settings` command: four tab-separated fields.
-    pub(crate) fn in_line(line: &str) -> Option<Self> {
+    /// Parses a line of the `settings` command: four tab-separated fields, and optionally a fifth with the variant.
+    pub(crate) fn in_line(line: &str) -> Option<(Self, Option<String>)> {
         let mut fields = line.split('\t').map(str::to_owned);
         let setting =
             Self { side: fields.next()?, name: fields.next()?, value: fields.next()?, why: fields.next()? };
         let is_side = ["client", "server", "both"].contains(&setting.side.as_str());
-        (is_side && fields.next().is_none()).then_some(setting)
+        let variant = fields.next();
+        (is_side && fields.next().is_none()).then_some((setting, variant))
     }
 }
 

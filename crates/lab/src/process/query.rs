@@ -26,16 +26,20 @@ impl Program {
     ///
     /// Returns an error if the program's output does not follow `peers/README.md`.
     pub fn info(&self, stack: Stack, cpus: &CpuAssignment) -> Result<StackInfo, String> {
-        let settings = self.settings(cpus)?;
+        let settings = self.settings(stack.variant(), cpus)?;
         Ok(StackInfo { stack, version: self.version.clone(), settings })
     }
 
-    /// Queries the settings of client and server, each on its CPUs, since defaults depend on their number.
-    pub(super) fn settings(&self, cpus: &CpuAssignment) -> Result<Vec<Setting>, String> {
+    /// Queries the settings of client and server of this variant, each on its CPUs, since defaults depend on their
+    /// number.
+    pub(super) fn settings(
+        &self,
+        variant: Option<&str>,
+        cpus: &CpuAssignment,
+    ) -> Result<Vec<Setting>, String> {
         let on = |cpus: Option<&CpuList>| {
             let lines = query_program(&mut self.command(SETTINGS), cpus)?;
-            let settings = lines.iter().map(|line| Setting::in_line(line)).collect::<Option<Vec<_>>>();
-            settings.ok_or_else(|| contract_violation(&self.path, SETTINGS))
+            of_variant(&lines, variant).ok_or_else(|| contract_violation(&self.path, SETTINGS))
         };
         let (client, server) = (on(cpus.client_cpus.as_ref())?, on(cpus.server_cpus.as_ref())?);
         let mut settings = of_sides(&client, &server);
@@ -47,6 +51,23 @@ impl Program {
         }
         Ok(settings)
     }
+}
+
+/// Returns the settings of a variant. Its own lines override those of all variants.
+fn of_variant(lines: &[String], variant: Option<&str>) -> Option<Vec<Setting>> {
+    let lines = lines.iter().map(|line| Setting::in_line(line)).collect::<Option<Vec<_>>>()?;
+    let (of_all, of_some): (Vec<_>, Vec<_>) = lines.into_iter().partition(|(_, of)| of.is_none());
+    let mut settings: Vec<_> = of_all.into_iter().map(|(setting, _)| setting).collect();
+    for (own, of) in of_some {
+        if of.as_deref() != variant {
+            continue;
+        }
+        match settings.iter_mut().find(|it| (&it.side, &it.name) == (&own.side, &own.name)) {
+            Some(setting) => *setting = own,
+            None => settings.push(own),
+        }
+    }
+    Some(settings)
 }
 
 /// Merges the settings as reported by client and server. A shared setting with two values becomes two.
@@ -104,13 +125,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn setting_has_four_fields() {
-        let check =
-            |line: &str, is_setting: bool| assert_eq!(Setting::in_line(line).is_some(), is_setting, "{line}");
-        check("both\tstreams\towned\t", true);
-        check("both\tstreams", false);
-        check("both\tstreams\towned\t\tin-place", false);
-        check("peer\tstreams\towned\t", false);
+    fn variant_has_its_own_settings() {
+        let lines = ["both\tstreams\towned\t", "both\tpolling\ton\t", "both\tstreams\treused\t\tin-place"];
+        let lines = lines.map(str::to_owned);
+        let values = |variant| {
+            let settings = of_variant(&lines, variant).unwrap();
+            settings.into_iter().map(|it| it.value).collect::<Vec<_>>()
+        };
+        assert_eq!(values(None), ["owned", "on"]);
+        assert_eq!(values(Some("in-place")), ["reused", "on"]);
+        assert_eq!(values(Some("other")), ["owned", "on"]);
+        assert!(of_variant(&["both\tstreams".to_owned()], None).is_none());
     }
 
     #[test]
@@ -118,7 +143,7 @@ mod tests {
         let settings = |threads: &str| {
             let lines =
                 ["both\tTCP_NODELAY\ton\t", &format!("both\tthreads\t{threads}\t"), "server\tstreams\t9\t"];
-            lines.iter().map(|line| Setting::in_line(line).unwrap()).collect::<Vec<_>>()
+            lines.iter().map(|line| Setting::in_line(line).unwrap().0).collect::<Vec<_>>()
         };
         let shown = |client: &str, server: &str| {
             let all = of_sides(&settings(client), &settings(server));

@@ -131,7 +131,7 @@ fn peer_reports_version_settings_and_variants() {
     let program = fake.program();
     assert_eq!(program.version, "fake 1.2.3");
     assert_eq!(program.server_variants, ["plain", "fancy"]);
-    let settings = program.settings(&CpuAssignment::default()).unwrap();
+    let settings = program.settings(None, &CpuAssignment::default()).unwrap();
     let settings: Vec<_> = settings.iter().map(|it| (it.side.as_str(), it.value.as_str())).collect();
     assert_eq!(settings, [("both", "on"), ("server", "2")]);
     let check = |stack: &str, serves, drives| program.check_variant(&stack.parse().unwrap(), serves, drives);
