@@ -5,8 +5,8 @@ use std::time::Duration;
 /// Relative jitter of gRPC's connection backoff and of its retries (gRFC A6).
 const JITTER: f64 = 0.2;
 
-/// Exponential backoff between failed attempts, by default gRPC's [connection backoff]: 1 s after the first failure, 1.6
-/// times as long after each further one, at most 120 s, with ±20 % jitter.
+/// Exponential backoff between failed attempts, by default gRPC's [connection backoff]: 1 s after the first failure,
+/// 1.6 times as long after each further one, at most 120 s, with ±20 % jitter.
 ///
 /// A channel restarts it with each connection that is made, and with `Channel::reset_connect_backoff`.
 ///

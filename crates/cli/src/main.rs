@@ -67,7 +67,7 @@ struct Cli {
 enum Command {
     Serve(serve::ServeArgs),
     Load(Box<load::LoadArgs>),
-    Call(call::CallArgs),
+    Call(Box<call::CallArgs>),
     Merge(merge::MergeArgs),
     Compare(Box<compare::CompareArgs>),
     Lab(lab::LabArgs),

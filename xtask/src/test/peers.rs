@@ -80,10 +80,10 @@ fn variants(text: &str, side: &str) -> Result<Vec<String>> {
     Ok(if flags.is_empty() { vec![String::new()] } else { flags })
 }
 
-/// Checks a stack's settings: lines of SIDE, NAME, VALUE and WHY, where WHY may be empty.
+/// Checks a stack's settings: lines of SIDE, NAME, VALUE and WHY, where WHY may be empty, and maybe a variant.
 fn settings(text: &str) -> Result<()> {
     let is_setting = |line: &str| match line.split('\t').collect::<Vec<_>>().as_slice() {
-        [side, name, value, _why] => {
+        [side, name, value, _why] | [side, name, value, _why, _] => {
             ["client", "server", "both"].contains(side) && !name.is_empty() && !value.is_empty()
         }
         _ => false,

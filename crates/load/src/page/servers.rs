@@ -16,7 +16,9 @@ pub(super) fn section(run: &LoadRun) -> Option<Markup> {
             thead {
                 tr {
                     th scope="col" { "Server" }
-                    @for name in ["calls", "share", "calls/s", "failed", "p50", "p99", "max"] { th scope="col" { (name) } }
+                    @for name in ["calls", "share", "calls/s", "failed", "p50", "p99", "max"] {
+                        th scope="col" { (name) }
+                    }
                 }
             }
             tbody {

@@ -101,7 +101,7 @@ async fn until_connected(channel: &Channel, hosts: &[u8]) {
 
 /// Returns addresses of `orders.test`.
 fn addresses(hosts: &[u8]) -> String {
-    hosts.iter().map(|host| format!("host-record=orders.test,127.0.0.{host}\n")).collect()
+    hosts.iter().map(|host| format!("host-record=orders.test,127.0.0.{host}\n")).collect::<Vec<_>>().concat()
 }
 
 /// Returns the TXT record with these choices.
