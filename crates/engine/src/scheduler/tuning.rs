@@ -25,8 +25,9 @@ pub(crate) const TRIES_PER_YIELD: u32 = 8;
 /// Age of its last try at which a thread's poller is considered gone: its task may have moved to another thread.
 pub(crate) const POLLER_STALE: Duration = Duration::from_micros(500);
 /// Number of busy connections of a thread up to which each spins at its own socket, which finds a response sooner than
-/// the runtime does.
-pub(crate) const FEW_CONNECTIONS: usize = 2;
+/// the runtime does. One poller for the thread makes 0.77 times as many calls with two connections of one call each,
+/// 0.95 times with three, 0.97 with four, and 1.08 with eight.
+pub(crate) const FEW_CONNECTIONS: usize = 3;
 /// Idle moments of these connections without one of another, after which they count as the thread's only ones.
 pub(crate) const FEW_CONNECTIONS_IDLES: u32 = 64;
 
