@@ -543,9 +543,13 @@ impl Channel {
         &self.shared.target
     }
 
-    /// Returns the options of a call of `method` with the settings of the service config, if it has any.
+    /// Returns the options of a call of `method` with the settings of the service config, if it has any. After
+    /// [`NotResolved`], wait for [`when_configured`](Self::when_configured).
+    ///
+    /// Native calls and raw gRPC calls apply it. It is public for API layers with a protocol of their own.
+    #[doc(hidden)]
     #[inline]
-    pub(crate) fn configured(
+    pub fn configured(
         &self,
         method: &Method,
         options: &CallOptions,
@@ -571,8 +575,6 @@ impl Channel {
     /// Waits until the resolver has given its first service config, at most for the timeout of the call, and returns
     /// the options of the call. The time counts against its timeout. If the resolution fails, the call does, too, by
     /// its usual path.
-    ///
-    /// Native calls and raw gRPC calls apply it. It is public for API layers with a protocol of their own.
     #[doc(hidden)]
     #[cold]
     pub async fn when_configured(

@@ -11,8 +11,8 @@ use super::setters::setters;
 pub struct CallMetrics(pub(super) SharedMeasurements);
 
 impl CallMetrics {
-    /// Returns the recorder of a request's call. Without the interceptor of [`ServerMetrics::per_call`], its
-    /// measurements are discarded.
+    /// Returns the recorder of a request's call. Without the interceptor of
+    /// [`ServerMetrics::per_call`](super::ServerMetrics::per_call), its measurements are discarded.
     pub fn of<T>(request: &Request<T>) -> Self {
         request.extensions().get().cloned().unwrap_or_default()
     }
