@@ -23,7 +23,6 @@ use crate::grpc::timeout::{self, TimeoutValue};
 use crate::options::CallOptions;
 use crate::raw::{self, Front, OutgoingBody, Piece, Pieces, Trailers, check_received, check_sent};
 use crate::request_headers::RawRequestHeaders;
-use crate::service_settings::NotResolved;
 use crate::status::{Code, Status};
 
 impl Channel {
@@ -51,11 +50,20 @@ impl Channel {
             Some((bytes, _)) => Ok(Piece(bytes)),
             None => Err(Some(Box::new(body))),
         };
+        let settings = self.method_settings(&fixed_headers.method, |config| {
+            (options.with_method_config(config), gathers.then(|| Limits::of(config)).flatten())
+        });
+        let is_resolved = settings.is_ok();
+        let (options, limits) = settings.ok().flatten().unwrap_or_else(|| (options.clone(), None));
+        let (call, unresolved) = if is_resolved {
+            let timeout = limits.as_ref().and_then(|limits| limits.limit_timeout(&mut parts.headers));
+            (Some(Prepared::raw(self, &fixed_headers, &parts.headers, timeout)), None)
+        } else {
+            (None, Some(Box::new(parts.headers)))
+        };
         let channel = self.clone();
-        let call = RawCall::new(&channel, &fixed_headers, &mut parts.headers, options, gathers);
-        let call = call
-            .map_err(|NotResolved| Box::new(Unresolved { headers: parts.headers, options: options.clone() }));
-        let mut sending = PendingRequest { channel, fixed_headers, call, body, gathers };
+        let mut sending =
+            PendingRequest { channel, options, limits, fixed_headers, call, unresolved, body, gathers };
         // An `async fn` with `sending` as its parameter would store it twice.
         async move { sending.send().await }
     }
@@ -103,83 +111,49 @@ impl Limits {
     }
 }
 
-/// A call with the settings of the service config.
-struct RawCall {
-    options: CallOptions,
-    limits: Option<Box<Limits>>,
-    /// The error is the reason it cannot be sent.
-    call: Result<Prepared, Status>,
-}
-
-impl RawCall {
-    fn new(
-        channel: &Channel,
-        fixed: &RawRequestHeaders,
-        headers: &mut HeaderMap,
-        options: &CallOptions,
-        gathers: bool,
-    ) -> Result<Self, NotResolved> {
-        let settings = channel.method_settings(&fixed.method, |config| {
-            (options.with_method_config(config), gathers.then(|| Limits::of(config)).flatten())
-        });
-        let (options, limits) = settings?.unwrap_or_else(|| (options.clone(), None));
-        Ok(Self::with_limits(channel, fixed, headers, options, limits))
-    }
-
-    fn with_limits(
-        channel: &Channel,
-        fixed: &RawRequestHeaders,
-        headers: &mut HeaderMap,
-        options: CallOptions,
-        limits: Option<Box<Limits>>,
-    ) -> Self {
-        let timeout = limits.as_ref().and_then(|limits| limits.limit_timeout(headers));
-        let call = Prepared::raw(channel, fixed, headers, timeout);
-        Self { options, limits, call }
-    }
-}
-
-/// A call whose channel has no service config yet.
-struct Unresolved {
-    headers: HeaderMap,
-    options: CallOptions,
-}
-
-impl Unresolved {
-    async fn resolve(&mut self, channel: &Channel, fixed: &RawRequestHeaders, gathers: bool) -> Box<RawCall> {
-        let Self { headers, options } = self;
-        channel.resolved(options.wait_for_ready).await;
-        let call = RawCall::new(channel, fixed, headers, options, gathers);
-        // A failed resolution fails the call when it looks for a connection.
-        let failed = |NotResolved| RawCall::with_limits(channel, fixed, headers, options.clone(), None);
-        Box::new(call.unwrap_or_else(failed))
-    }
-}
-
 /// A request to be sent.
 struct PendingRequest<B> {
     channel: Channel,
+    options: CallOptions,
+    limits: Option<Box<Limits>>,
     fixed_headers: Arc<RawRequestHeaders>,
-    call: Result<RawCall, Box<Unresolved>>,
+    /// The error is the reason it cannot be sent. `None` until the channel has its first service config.
+    call: Option<Result<Prepared, Status>>,
+    /// The headers until then.
+    unresolved: Option<Box<HeaderMap>>,
     /// The whole body, or its producer.
     body: Result<Piece, Option<Box<B>>>,
     gathers: bool,
 }
 
+impl<B> PendingRequest<B> {
+    /// Waits for the channel's first service config. If the resolution fails, the call does when it looks for a
+    /// connection.
+    #[cold]
+    async fn resolve(&mut self, mut headers: Box<HeaderMap>) {
+        let Self { channel, options, limits, fixed_headers, gathers, .. } = self;
+        channel.resolved(options.wait_for_ready).await;
+        let settings = channel.method_settings(&fixed_headers.method, |config| {
+            (options.with_method_config(config), gathers.then(|| Limits::of(config)).flatten())
+        });
+        if let Ok(Some(settings)) = settings {
+            (*options, *limits) = settings;
+        }
+        let timeout = limits.as_ref().and_then(|limits| limits.limit_timeout(&mut headers));
+        self.call = Some(Prepared::raw(channel, fixed_headers, &headers, timeout));
+    }
+}
+
 impl<B: OutgoingBody> PendingRequest<B> {
     async fn send(&mut self) -> Result<Response<RawBody>, Status> {
-        let Self { channel, fixed_headers, call, body, gathers } = self;
-        let resolved;
-        let RawCall { options, limits, call } = match call {
-            Ok(call) => call,
-            Err(unresolved) => {
-                resolved = Box::pin(unresolved.resolve(channel, fixed_headers, *gathers)).await;
-                &*resolved
-            }
-        };
+        if let Some(headers) = self.unresolved.take() {
+            Box::pin(self.resolve(headers)).await;
+        }
+        let Self { channel, options, limits, fixed_headers, call, body, gathers, .. } = self;
         let call = match call {
-            Ok(call) => call,
-            Err(status) => return Err(status.clone()),
+            Some(Ok(call)) => call,
+            Some(Err(status)) => return Err(status.clone()),
+            None => return Err(Status::internal("the call was cancelled")),
         };
         let sending = Sending { channel, call, gathers: *gathers, options, limits: limits.as_deref() };
         // Pinned here so that this large future is not moved again. Most calls have no deadline.
