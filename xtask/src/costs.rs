@@ -50,7 +50,8 @@ const CASES: &[Cases] = &[
     Cases { names: "core-unary-64", program: CORE, lengths: [1280, 3840] },
     Cases { names: "unary-1", program: LIBRARY, lengths: [200, 600] },
     Cases {
-        names: "unary-64 unary-64-timeout unary-64-deadline unary-64-web unary-64-1KiB connect-unary-64",
+        names: "unary-64 unary-64-timeout unary-64-deadline unary-64-web unary-192-round-robin unary-64-1KiB \
+                connect-unary-64",
         program: LIBRARY,
         lengths: [1280, 3840],
     },
