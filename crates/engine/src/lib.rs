@@ -155,6 +155,4 @@ pub use scheduler::busy_poll_wasted;
 pub use scheduler::settle_alone;
 pub use server_address::ServerAddress;
 pub use service_config_source::ServiceConfigSource;
-#[doc(hidden)]
-pub use service_settings::NotResolved;
 pub use status::{Code, Status, StatusParts};

@@ -30,7 +30,7 @@ const PENDING: u8 = 4;
 
 /// The settings are not known yet, because the resolver has not given its first service config.
 #[derive(Debug)]
-pub struct NotResolved;
+pub(crate) struct NotResolved;
 
 impl ServiceSettings {
     /// Creates settings that wait for the resolver's first config.

@@ -23,6 +23,7 @@ use crate::grpc::timeout::{self, TimeoutValue};
 use crate::options::CallOptions;
 use crate::raw::{self, Front, OutgoingBody, Piece, Pieces, Trailers, check_received, check_sent};
 use crate::request_headers::RawRequestHeaders;
+use crate::service_settings::NotResolved;
 use crate::status::{Code, Status};
 
 impl Channel {
@@ -50,14 +51,11 @@ impl Channel {
             Some((bytes, _)) => Ok(Piece(bytes)),
             None => Err(Some(Box::new(body))),
         };
-        let settings = self.method_settings(&fixed_headers.method, |config| {
-            (options.with_method_config(config), gathers.then(|| Limits::of(config)).flatten())
-        });
+        let settings = settings(self, &fixed_headers, options, gathers);
         let is_resolved = settings.is_ok();
         let (options, limits) = settings.ok().flatten().unwrap_or_else(|| (options.clone(), None));
         let (call, unresolved) = if is_resolved {
-            let timeout = limits.as_ref().and_then(|limits| limits.limit_timeout(&mut parts.headers));
-            (Some(Prepared::raw(self, &fixed_headers, &parts.headers, timeout)), None)
+            (Some(prepare(self, &fixed_headers, &mut parts.headers, limits.as_deref())), None)
         } else {
             (None, Some(Box::new(parts.headers)))
         };
@@ -111,6 +109,33 @@ impl Limits {
     }
 }
 
+/// The options and limits of a call.
+type Configured = (CallOptions, Option<Box<Limits>>);
+
+/// Returns the options and limits of a call by the service config, if its method has settings there.
+#[inline]
+fn settings(
+    channel: &Channel,
+    fixed_headers: &RawRequestHeaders,
+    options: &CallOptions,
+    gathers: bool,
+) -> Result<Option<Configured>, NotResolved> {
+    channel.method_settings(&fixed_headers.method, |config| {
+        (options.with_method_config(config), gathers.then(|| Limits::of(config)).flatten())
+    })
+}
+
+#[inline]
+fn prepare(
+    channel: &Channel,
+    fixed_headers: &RawRequestHeaders,
+    headers: &mut HeaderMap,
+    limits: Option<&Limits>,
+) -> Result<Prepared, Status> {
+    let timeout = limits.and_then(|limits| limits.limit_timeout(headers));
+    Prepared::raw(channel, fixed_headers, headers, timeout)
+}
+
 /// A request to be sent.
 struct PendingRequest<B> {
     channel: Channel,
@@ -133,14 +158,10 @@ impl<B> PendingRequest<B> {
     async fn resolve(&mut self, mut headers: Box<HeaderMap>) {
         let Self { channel, options, limits, fixed_headers, gathers, .. } = self;
         channel.resolved(options.wait_for_ready).await;
-        let settings = channel.method_settings(&fixed_headers.method, |config| {
-            (options.with_method_config(config), gathers.then(|| Limits::of(config)).flatten())
-        });
-        if let Ok(Some(settings)) = settings {
+        if let Ok(Some(settings)) = settings(channel, fixed_headers, options, *gathers) {
             (*options, *limits) = settings;
         }
-        let timeout = limits.as_ref().and_then(|limits| limits.limit_timeout(&mut headers));
-        self.call = Some(Prepared::raw(channel, fixed_headers, &headers, timeout));
+        self.call = Some(prepare(channel, fixed_headers, &mut headers, limits.as_deref()));
     }
 }
 

@@ -36,7 +36,7 @@ impl Channel {
     ) -> Result<(Exchange<S>, HeaderMap), Status> {
         let configured = match self.configured(method, options) {
             Ok(configured) => configured,
-            Err(NotResolved) => Box::pin(self.when_configured(method, metadata, options)).await,
+            Err(NotResolved) => Some(Box::pin(self.when_configured(method, metadata, options)).await),
         };
         let options = configured.as_deref().unwrap_or(options);
         let call = Prepared::new(self, method, metadata, options)?;

@@ -174,6 +174,11 @@ impl Drop for Connector {
 }
 
 impl Connector {
+    /// Returns the delay after a number of failed attempts to connect in a row.
+    pub(crate) fn backoff_after(&self, failures: u32) -> Duration {
+        self.backoff.delay(failures, (self.jitter)())
+    }
+
     /// Returns the parts of the channel that its endpoints share.
     pub(crate) fn channel_parts(&self) -> ChannelParts {
         let (measure, queue) = (self.measure.channel().clone(), Arc::clone(&self.connection.queue));

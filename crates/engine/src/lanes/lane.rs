@@ -314,7 +314,7 @@ impl Lane {
                 outage.note_failure(&status);
                 (outage.failures, outage.failures_of_backoff)
             };
-            let retry_at = Instant::now() + connector.backoff.delay(of_backoff, (connector.jitter)());
+            let retry_at = Instant::now() + connector.backoff_after(of_backoff);
             let (lane, why) = (attempt.lane.id, status.message());
             tracing::debug!(channel = %connector.addresses.target, lane, why, failures, "failed to connect");
             connector.events.note_failure(why);

@@ -287,7 +287,7 @@ impl LaneSet {
 
     /// Returns the delay after a number of failures in a row.
     pub(crate) fn backoff(&self, failures: u32) -> Duration {
-        self.connector.backoff.delay(failures, (self.connector.jitter)())
+        self.connector.backoff_after(failures)
     }
 
     /// Returns the shortest backoff after a failed attempt to connect.

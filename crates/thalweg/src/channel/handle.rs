@@ -6,8 +6,6 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use futures_core::Stream;
-#[cfg(feature = "web")]
-use thalweg_engine::NotResolved;
 use thalweg_engine::inventory::ChannelSnapshot;
 use thalweg_engine::{
     self as engine, CallOptions, ConnectivityState, Exchange, LaneSnapshot, Method, Pack, ServerAddress,
@@ -117,10 +115,7 @@ impl Channel {
         #[cfg(feature = "web")]
         if let Some(client) = &self.web {
             let metadata = request.metadata().as_ref();
-            let configured = match self.engine.configured(method, options) {
-                Ok(configured) => configured,
-                Err(NotResolved) => Box::pin(self.engine.when_configured(method, metadata, options)).await,
-            };
+            let configured = self.engine.call_options_of(method, metadata, options).await;
             let options = configured.as_deref().unwrap_or(options);
             return Box::pin(web_channel::unary(client, method, request, options)).await;
         }
@@ -235,12 +230,7 @@ impl Channel {
     ) -> Result<(StartedCall<R>, http::HeaderMap), Status> {
         #[cfg(feature = "web")]
         if let Some(client) = &self.web {
-            let configured = match self.engine.configured(method, options) {
-                Ok(configured) => configured,
-                Err(NotResolved) => {
-                    Box::pin(self.engine.when_configured(method, metadata.as_ref(), options)).await
-                }
-            };
+            let configured = self.engine.call_options_of(method, metadata.as_ref(), options).await;
             let options = configured.as_deref().unwrap_or(options);
             let stream = web_channel::stream(client, method, metadata, requests, kind, options);
             let (metadata, responses) = Box::pin(stream).await?;
