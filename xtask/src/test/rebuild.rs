@@ -11,7 +11,7 @@ use crate::job::Job;
 
 /// Examples run by steps and tests, in addition to those of `examples`.
 const EXAMPLES: &str = "blocking_client bookstore chat-client chat-server compressed conformance connect_client \
-                        connect_server descriptor_set dropped interop_client openapi";
+                        connect_server decisions descriptor_set dropped interop_client openapi";
 
 /// Builds everything that later steps run: tests, programs and examples.
 pub(super) fn build() -> Result<String> {
@@ -93,7 +93,10 @@ fn artifacts(messages: &str) -> Vec<(String, bool)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{artifacts, package_with_warnings};
+    use std::fs;
+
+    use super::{EXAMPLES, artifacts, package_with_warnings};
+    use crate::workspace;
 
     #[test]
     fn packages_with_warnings_are_named() {
@@ -108,5 +111,26 @@ mod tests {
                         {\"reason\":\"build-script-executed\",\"package_id\":\"b\"}\n\
                         {\"reason\":\"compiler-artifact\",\"package_id\":\"c\",\"fresh\":false}\n";
         assert_eq!(artifacts(messages), [("a".to_owned(), true), ("c".to_owned(), false)]);
+    }
+
+    /// In CI a step finds the examples that the step `build` made, and no others.
+    #[test]
+    fn examples_of_steps_are_built() {
+        // In two parts, for this file is one of those read.
+        let call = ["rust::", "example"].concat();
+        let mut named = 0;
+        for file in fs::read_dir(workspace::root().join("xtask/src/test")).unwrap() {
+            let path = file.unwrap().path();
+            let Ok(text) = fs::read_to_string(&path) else { continue };
+            for part in text.split(&call).skip(1) {
+                let Some(name) = part.trim_start_matches(['s', '(', '&', '[']).strip_prefix('"') else {
+                    continue;
+                };
+                let name = name.split('"').next().unwrap();
+                assert!(EXAMPLES.split_whitespace().any(|built| built == name), "{}: {name}", path.display());
+                named += 1;
+            }
+        }
+        assert!(named > 5, "{named} examples");
     }
 }
