@@ -1,0 +1,27 @@
+//! gRPC's vocabulary: statuses, metadata, requests, responses, codecs, and the traits of services and interceptors.
+//!
+//! It has no I/O. Names and signatures are tonic's, so code written for tonic compiles with it.
+
+#![deny(unsafe_code)]
+
+mod code;
+pub mod metadata;
+mod method;
+pub mod percent;
+mod request;
+mod response;
+pub mod status;
+#[cfg(test)]
+mod testing;
+pub mod timeout;
+
+pub use http::Extensions;
+
+pub use self::code::Code;
+pub use self::method::GrpcMethod;
+pub use self::request::{CancellationHandle, IntoRequest, IntoStreamingRequest, Request};
+pub use self::response::Response;
+pub use self::status::{ConnectError, Status, TimeoutExpired};
+
+/// A result whose error is a [`Status`] by default.
+pub type Result<T, E = Status> = std::result::Result<T, E>;

@@ -1,0 +1,196 @@
+//! The outcome of a call that failed.
+
+mod fields;
+mod from_error;
+
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::HeaderMap;
+
+use crate::Code;
+use crate::metadata::{GRPC_CONTENT_TYPE, MetadataMap};
+
+pub use self::fields::{GRPC_MESSAGE, GRPC_STATUS, GRPC_STATUS_DETAILS, code_of_http, outcome};
+pub use self::from_error::{ConnectError, TimeoutExpired};
+
+/// The outcome of a call that failed: a code, a message for people, details for programs, and metadata.
+///
+/// It is one pointer in size.
+///
+/// ```
+/// use thalweg_core::{Code, Status};
+///
+/// let status = Status::not_found("no order 17");
+/// assert_eq!((status.code(), status.message()), (Code::NotFound, "no order 17"));
+/// ```
+#[derive(Clone)]
+pub struct Status(Box<StatusParts>);
+
+#[derive(Clone)]
+struct StatusParts {
+    code: Code,
+    message: String,
+    details: Bytes,
+    metadata: MetadataMap,
+    source: Option<Arc<dyn Error + Send + Sync + 'static>>,
+}
+
+macro_rules! constructors {
+    ($($constructor:ident: $code:ident, $meaning:literal;)*) => { $(
+        #[doc = concat!("Creates a status with [`Code::", stringify!($code), "`]: ", $meaning, ".")]
+        pub fn $constructor(message: impl Into<String>) -> Self {
+            Self::new(Code::$code, message)
+        }
+    )* };
+}
+
+impl Status {
+    /// Creates a status without details or metadata.
+    pub fn new(code: Code, message: impl Into<String>) -> Self {
+        Self::with_details_and_metadata(code, message, Bytes::new(), MetadataMap::new())
+    }
+
+    constructors! {
+        ok: Ok, "success";
+        cancelled: Cancelled, "the call was cancelled, usually by the caller";
+        unknown: Unknown, "an error without a known code";
+        invalid_argument: InvalidArgument, "the request is invalid in any state of the server";
+        deadline_exceeded: DeadlineExceeded, "the deadline passed before the call ended";
+        not_found: NotFound, "a requested entity does not exist";
+        already_exists: AlreadyExists, "the entity to be created exists";
+        permission_denied: PermissionDenied, "the caller is known and may not make this call";
+        resource_exhausted: ResourceExhausted, "a quota, limit or memory is used up";
+        failed_precondition: FailedPrecondition, "the system is not in the state that the call needs";
+        aborted: Aborted, "the call lost against a concurrent one";
+        out_of_range: OutOfRange, "the request goes beyond the valid range in the present state";
+        unimplemented: Unimplemented, "the method does not exist or is not enabled";
+        internal: Internal, "an invariant is broken, or a peer violated the protocol";
+        unavailable: Unavailable, "the service cannot be reached now";
+        data_loss: DataLoss, "data is lost or corrupted";
+        unauthenticated: Unauthenticated, "the caller has no valid credentials";
+    }
+
+    /// Creates a status with details for programs, usually a `google.rpc.Status`.
+    pub fn with_details(code: Code, message: impl Into<String>, details: Bytes) -> Self {
+        Self::with_details_and_metadata(code, message, details, MetadataMap::new())
+    }
+
+    /// Creates a status with metadata, which a server sends in the trailers.
+    pub fn with_metadata(code: Code, message: impl Into<String>, metadata: MetadataMap) -> Self {
+        Self::with_details_and_metadata(code, message, Bytes::new(), metadata)
+    }
+
+    /// Creates a status with details and metadata.
+    pub fn with_details_and_metadata(
+        code: Code,
+        message: impl Into<String>,
+        details: Bytes,
+        metadata: MetadataMap,
+    ) -> Self {
+        Self(Box::new(StatusParts { code, message: message.into(), details, metadata, source: None }))
+    }
+
+    /// Returns the code.
+    pub fn code(&self) -> Code {
+        self.0.code
+    }
+
+    /// Returns the message for people.
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    /// Returns the details for programs.
+    pub fn details(&self) -> &[u8] {
+        &self.0.details
+    }
+
+    /// Returns the metadata. A client finds that of the response's headers and trailers here.
+    pub fn metadata(&self) -> &MetadataMap {
+        &self.0.metadata
+    }
+
+    /// Returns the metadata.
+    pub fn metadata_mut(&mut self) -> &mut MetadataMap {
+        &mut self.0.metadata
+    }
+
+    /// Sets the error that caused the failure. It is not sent.
+    pub fn set_source(&mut self, source: Arc<dyn Error + Send + Sync + 'static>) -> &mut Self {
+        self.0.source = Some(source);
+        self
+    }
+
+    /// Returns an HTTP response with this status in its headers (Trailers-Only).
+    ///
+    /// Layers find the status itself among the response's extensions.
+    pub fn into_http<B: Default>(self) -> http::Response<B> {
+        let mut response = http::Response::new(B::default());
+        response.headers_mut().insert(http::header::CONTENT_TYPE, GRPC_CONTENT_TYPE);
+        self.write_fields(response.headers_mut());
+        response.extensions_mut().insert(self);
+        response
+    }
+
+    /// Reads the status of headers or trailers. Returns nothing without `grpc-status`.
+    ///
+    /// Other fields become its metadata. A message is decoded as far as possible; details that are not Base64 are left
+    /// out.
+    pub fn from_header_map(headers: &HeaderMap) -> Option<Self> {
+        Self::read_fields(headers)
+    }
+
+    /// Adds the status and its metadata to headers or trailers.
+    ///
+    /// # Errors
+    ///
+    /// None: the signature is tonic's.
+    pub fn add_header(&self, headers: &mut HeaderMap) -> Result<(), Self> {
+        self.write_fields(headers);
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let StatusParts { code, message, details, metadata, source } = &*self.0;
+        let mut parts = f.debug_struct("Status");
+        parts.field("code", code);
+        if !message.is_empty() {
+            parts.field("message", message);
+        }
+        if !details.is_empty() {
+            parts.field("details", details);
+        }
+        if !metadata.is_empty() {
+            parts.field("metadata", metadata);
+        }
+        parts.field("source", source).finish()
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let StatusParts { code, message, source, .. } = &*self.0;
+        write!(f, "code: '{code}'")?;
+        if !message.is_empty() {
+            write!(f, ", message: {message:?}")?;
+        }
+        if let Some(source) = source {
+            write!(f, ", source: {source:?}")?;
+        }
+        Ok(())
+    }
+}
+
+impl Error for Status {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.0.source.as_deref().map(|source| source as _)
+    }
+}
+
+#[cfg(test)]
+mod tests;
