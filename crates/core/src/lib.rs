@@ -5,6 +5,7 @@
 #![deny(unsafe_code)]
 
 mod code;
+pub mod codec;
 pub mod metadata;
 mod method;
 pub mod percent;
@@ -18,6 +19,7 @@ pub mod timeout;
 pub use http::Extensions;
 
 pub use self::code::Code;
+pub use self::codec::Streaming;
 pub use self::method::GrpcMethod;
 pub use self::request::{CancellationHandle, IntoRequest, IntoStreamingRequest, Request};
 pub use self::response::Response;
@@ -25,3 +27,5 @@ pub use self::status::{ConnectError, Status, TimeoutExpired};
 
 /// A result whose error is a [`Status`] by default.
 pub type Result<T, E = Status> = std::result::Result<T, E>;
+
+pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync + 'static>;

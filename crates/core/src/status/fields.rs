@@ -39,7 +39,7 @@ impl Status {
         Some(Self::with_details_and_metadata(code, message, details.into(), metadata))
     }
 
-    pub(super) fn write_fields(&self, headers: &mut HeaderMap) {
+    pub(crate) fn write_fields(&self, headers: &mut HeaderMap) {
         headers.extend(self.metadata().clone().into_sanitized_headers());
         headers.insert(GRPC_STATUS, HeaderValue::from(u16::from(self.code().number())));
         if !self.message().is_empty() {

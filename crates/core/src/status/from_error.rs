@@ -7,9 +7,7 @@ use std::sync::Arc;
 use thiserror::Error;
 
 use super::Status;
-use crate::Code;
-
-type BoxError = Box<dyn Error + Send + Sync + 'static>;
+use crate::{BoxError, Code};
 
 /// The time for a request passed.
 #[derive(Debug, Error)]

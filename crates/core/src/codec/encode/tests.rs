@@ -1,0 +1,148 @@
+use std::task::Waker;
+
+use http::HeaderValue;
+use tokio_stream::StreamExt;
+
+use super::*;
+use crate::Code;
+use crate::codec::testing::BytesCodec;
+
+type Messages = Vec<Result<&'static str, Status>>;
+
+/// A frame of a body: the messages in it, trailers, or an error.
+#[derive(Debug, PartialEq)]
+enum Sent {
+    Bytes(Bytes),
+    Trailers(Code, usize),
+    Failed(Code),
+}
+
+fn sent<U: Stream<Item = Result<Bytes, Status>>>(body: EncodeBody<BytesCodec, U>) -> Vec<Sent> {
+    let mut body = Box::pin(body);
+    let mut cx = Context::from_waker(Waker::noop());
+    let mut all = Vec::new();
+    loop {
+        match body.as_mut().poll_frame(&mut cx) {
+            Poll::Ready(None) => {
+                assert!(body.is_end_stream());
+                return all;
+            }
+            Poll::Ready(Some(Ok(frame))) => all.push(match frame.into_data() {
+                Ok(bytes) => Sent::Bytes(bytes),
+                Err(frame) => {
+                    let trailers = frame.into_trailers().unwrap();
+                    Sent::Trailers(Status::from_header_map(&trailers).unwrap().code(), trailers.len())
+                }
+            }),
+            Poll::Ready(Some(Err(status))) => all.push(Sent::Failed(status.code())),
+            Poll::Pending => panic!("pending"),
+        }
+    }
+}
+
+fn messages(messages: Messages) -> impl Stream<Item = Result<Bytes, Status>> {
+    tokio_stream::iter(messages).map(|message| message.map(Bytes::from))
+}
+
+fn client(list: Messages, size_max: Option<usize>) -> Vec<Sent> {
+    sent(EncodeBody::new_client(BytesCodec, messages(list), None, size_max))
+}
+
+fn server(list: Messages, size_max: Option<usize>) -> Vec<Sent> {
+    let inherit = SingleMessageCompressionOverride::Inherit;
+    sent(EncodeBody::new_server(BytesCodec, messages(list), None, inherit, size_max))
+}
+
+fn bytes(bytes: &'static [u8]) -> Sent {
+    Sent::Bytes(Bytes::from_static(bytes))
+}
+
+#[test]
+fn messages_that_are_ready_are_sent_together() {
+    let both = || bytes(b"\0\0\0\0\x01a\0\0\0\0\x02bc");
+    assert_eq!(client(vec![Ok("a"), Ok("bc")], None), [both()]);
+    assert_eq!(server(vec![Ok("a"), Ok("bc")], None), [both(), Sent::Trailers(Code::Ok, 1)]);
+    assert_eq!(client(vec![], None), []);
+    assert_eq!(server(vec![], None), [Sent::Trailers(Code::Ok, 1)]);
+    assert_eq!(client(vec![Ok("")], None), [bytes(b"\0\0\0\0\0")]);
+}
+
+#[test]
+fn failure_follows_messages_before_it() {
+    let one = || bytes(b"\0\0\0\0\x01a");
+    let failed = || vec![Ok("a"), Err(Status::aborted("no")), Ok("b")];
+    assert_eq!(client(failed(), None), [one(), Sent::Failed(Code::Aborted)]);
+    assert_eq!(server(failed(), None), [one(), Sent::Trailers(Code::Aborted, 2)]);
+    assert_eq!(client(vec![Ok("a"), Ok("invalid")], None), [one(), Sent::Failed(Code::InvalidArgument)]);
+    assert_eq!(server(vec![Ok("a"), Ok("bc")], Some(1)), [one(), Sent::Trailers(Code::OutOfRange, 2)]);
+    assert_eq!(client(vec![Ok("bc")], Some(2)), [bytes(b"\0\0\0\0\x02bc")]);
+}
+
+#[test]
+fn threshold_ends_a_piece() {
+    let large: &'static str = "x".repeat(20_000).leak();
+    let pieces = client(vec![Ok(large); 5], None);
+    let lens: Vec<_> =
+        pieces.iter().map(|piece| if let Sent::Bytes(bytes) = piece { bytes.len() } else { 0 }).collect();
+    assert_eq!(lens, [2 * 20_005, 2 * 20_005, 20_005]);
+}
+
+#[test]
+fn pending_stream_sends_what_there_is() {
+    let (sender, mut receiver) = tokio::sync::mpsc::channel::<Result<Bytes, Status>>(4);
+    let stream = tokio_stream::StreamExt::map(ReceiverStream(&mut receiver), |item| item);
+    let mut body = Box::pin(EncodeBody::new_client(BytesCodec, stream, None, None));
+    let mut cx = Context::from_waker(Waker::noop());
+    assert!(body.as_mut().poll_frame(&mut cx).is_pending());
+    sender.try_send(Ok("a".into())).unwrap();
+    let Poll::Ready(Some(Ok(frame))) = body.as_mut().poll_frame(&mut cx) else { panic!("no frame") };
+    assert_eq!(frame.into_data().unwrap(), &b"\0\0\0\0\x01a"[..]);
+    assert!(body.as_mut().poll_frame(&mut cx).is_pending() && !body.is_end_stream());
+}
+
+struct ReceiverStream<'a>(&'a mut tokio::sync::mpsc::Receiver<Result<Bytes, Status>>);
+
+impl Stream for ReceiverStream<'_> {
+    type Item = Result<Bytes, Status>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.0.poll_recv(cx)
+    }
+}
+
+#[test]
+fn cancelled_token_fails_a_waiting_body() {
+    let token = CancellationToken::new();
+    let pending = tokio_stream::pending::<Result<Bytes, Status>>();
+    let body = EncodeBody::new_client_with_cancellation(BytesCodec, pending, None, None, Some(token.clone()));
+    let mut body = Box::pin(body);
+    let mut cx = Context::from_waker(Waker::noop());
+    assert!(body.as_mut().poll_frame(&mut cx).is_pending());
+    token.cancel();
+    let Poll::Ready(Some(Err(status))) = body.as_mut().poll_frame(&mut cx) else { panic!("no error") };
+    assert_eq!(status.code(), Code::Cancelled);
+}
+
+#[test]
+fn trailers_have_the_metadata_of_the_status() {
+    let mut status = Status::not_found("no");
+    status.metadata_mut().insert("a", "b".parse().unwrap());
+    let trailers = trailers(&Err(status));
+    assert_eq!(trailers["a"], HeaderValue::from_static("b"));
+    assert_eq!(trailers["grpc-message"], "no");
+}
+
+#[cfg(feature = "gzip")]
+#[test]
+fn compressed_messages_are_flagged() {
+    let body = |compression| {
+        let gzip = Some(CompressionEncoding::Gzip);
+        let text: &'static str = "x".repeat(10_000).leak();
+        EncodeBody::new_server(BytesCodec, messages(vec![Ok(text), Ok("")]), gzip, compression, Some(9_999))
+    };
+    let compressed = sent(body(SingleMessageCompressionOverride::Inherit));
+    let [Sent::Bytes(bytes), Sent::Trailers(Code::Ok, 1)] = &compressed[..] else { panic!("{compressed:?}") };
+    assert!(bytes[0] == 1 && bytes.len() < 1_000, "the limit is for the compressed size");
+    let plain = sent(body(SingleMessageCompressionOverride::Disable));
+    assert_eq!(plain, [Sent::Trailers(Code::OutOfRange, 2)]);
+}
