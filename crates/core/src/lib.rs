@@ -4,6 +4,8 @@
 
 #![deny(unsafe_code)]
 
+pub mod body;
+pub mod client;
 mod code;
 pub mod codec;
 pub mod metadata;
@@ -11,6 +13,8 @@ mod method;
 pub mod percent;
 mod request;
 mod response;
+pub mod server;
+pub mod service;
 pub mod status;
 #[cfg(test)]
 mod testing;

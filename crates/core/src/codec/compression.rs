@@ -48,7 +48,7 @@ impl CompressionEncoding {
     /// Returns the name in header fields.
     #[cfg_attr(
         not(any(feature = "gzip", feature = "deflate", feature = "zstd")),
-        expect(unreachable_code, reason = "without encodings there is no value")
+        allow(unreachable_code, reason = "without encodings there is no value")
     )]
     pub fn name(self) -> &'static str {
         match self {
@@ -149,7 +149,7 @@ impl EnabledCompressionEncodings {
         HeaderValue::try_from(names.join(",")).ok()
     }
 
-    fn named(&self, name: &[u8]) -> Option<CompressionEncoding> {
+    fn named(self, name: &[u8]) -> Option<CompressionEncoding> {
         self.encodings.iter().flatten().copied().find(|encoding| encoding.name().as_bytes() == name)
     }
 }
@@ -168,7 +168,7 @@ pub enum SingleMessageCompressionOverride {
 /// Appends a compressed message to `out`.
 #[cfg_attr(
     not(any(feature = "gzip", feature = "deflate", feature = "zstd")),
-    expect(
+    allow(
         unused_variables,
         unreachable_code,
         clippy::unnecessary_wraps,
@@ -214,7 +214,7 @@ fn failed(error: std::io::Error) -> Status {
 /// INTERNAL if it is corrupt, OUT_OF_RANGE if it would be larger.
 #[cfg_attr(
     not(any(feature = "gzip", feature = "deflate", feature = "zstd")),
-    expect(unused_variables, unreachable_code, reason = "without encodings there is no value")
+    allow(unused_variables, unreachable_code, reason = "without encodings there is no value")
 )]
 pub(super) fn decompress(
     encoding: CompressionEncoding,
@@ -312,7 +312,7 @@ mod tests {
     #[test]
     fn messages_survive() {
         for encoding in CompressionEncoding::ALL {
-            for message in [&b""[..], b"a", &[7; 100_000]] {
+            for message in [&b""[..], b"a", &vec![7; 100_000]] {
                 let bytes = compressed(*encoding, message);
                 assert_eq!(decompress(*encoding, &bytes, message.len()).unwrap(), message);
                 assert!(message.len() < 1_000 || bytes.len() < message.len() / 10);

@@ -8,10 +8,12 @@ use crate::testing::Seeded;
 
 type Frames = Vec<Result<Frame<Bytes>, Status>>;
 
+#[expect(clippy::unnecessary_wraps, reason = "an item of a body")]
 fn data(bytes: impl Into<Bytes>) -> Result<Frame<Bytes>, Status> {
     Ok(Frame::data(bytes.into()))
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "an item of a body")]
 fn trailers(code: &'static str) -> Result<Frame<Bytes>, Status> {
     Ok(Frame::trailers(HeaderMap::from_iter([(Status::GRPC_STATUS, http::HeaderValue::from_static(code))])))
 }
