@@ -1,4 +1,6 @@
-//! [`GrpcService`]: what a generated client calls.
+//! Building blocks of generated clients: [`Grpc`] makes typed calls over a [`GrpcService`].
+
+mod grpc;
 
 use std::future::Future;
 use std::task::{Context, Poll};
@@ -7,6 +9,8 @@ use http_body::Body;
 use tower_service::Service;
 
 use crate::BoxError;
+
+pub use self::grpc::Grpc;
 
 /// A channel, or a channel with layers: any tower service from HTTP requests to HTTP responses.
 pub trait GrpcService<ReqBody> {

@@ -94,7 +94,7 @@ impl Default for BufferSettings {
 }
 
 #[cfg(test)]
-mod testing {
+pub(crate) mod testing {
     use bytes::{Buf, BufMut, Bytes};
 
     use super::{DecodeBuf, Decoder, EncodeBuf, Encoder};
@@ -102,7 +102,7 @@ mod testing {
 
     /// Messages are bytes.
     #[derive(Debug, Default)]
-    pub(super) struct BytesCodec;
+    pub(crate) struct BytesCodec;
 
     impl Encoder for BytesCodec {
         type Item = Bytes;

@@ -1,4 +1,6 @@
-//! The traits of services that generated servers call, one for each type of call.
+//! Building blocks of generated servers: [`Grpc`] handles the calls of a method by a trait for each type of call.
+
+mod grpc;
 
 use std::future::Future;
 
@@ -6,6 +8,8 @@ use tokio_stream::Stream;
 use tower_service::Service;
 
 use crate::{Request, Response, Status, Streaming};
+
+pub use self::grpc::Grpc;
 
 /// A service with a name, by which a server routes to it.
 pub trait NamedService {
