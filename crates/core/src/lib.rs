@@ -4,16 +4,21 @@
 
 #![deny(unsafe_code)]
 
+#[cfg(feature = "codec")]
 pub mod body;
+#[cfg(feature = "codec")]
 pub mod client;
 mod code;
+#[cfg(feature = "codec")]
 pub mod codec;
 pub mod metadata;
 mod method;
 pub mod percent;
 mod request;
 mod response;
+#[cfg(feature = "codec")]
 pub mod server;
+#[cfg(feature = "codec")]
 pub mod service;
 pub mod status;
 #[cfg(test)]
@@ -23,9 +28,12 @@ pub mod timeout;
 pub use http::Extensions;
 
 pub use self::code::Code;
+#[cfg(feature = "codec")]
 pub use self::codec::Streaming;
 pub use self::method::GrpcMethod;
-pub use self::request::{CancellationHandle, IntoRequest, IntoStreamingRequest, Request};
+#[cfg(feature = "codec")]
+pub use self::request::CancellationHandle;
+pub use self::request::{IntoRequest, IntoStreamingRequest, Request};
 pub use self::response::Response;
 pub use self::status::{ConnectError, Status, TimeoutExpired};
 

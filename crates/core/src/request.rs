@@ -1,15 +1,18 @@
 //! A request with its metadata.
 
+#[cfg(feature = "codec")]
+mod cancellation;
 mod into_request;
 
 use std::time::Duration;
 
 use http::{Extensions, HeaderValue};
-use tokio_util::sync::CancellationToken;
 
 use crate::metadata::{MetadataMap, MetadataValue};
 use crate::timeout::TimeoutValue;
 
+#[cfg(feature = "codec")]
+pub use self::cancellation::CancellationHandle;
 pub use self::into_request::{IntoRequest, IntoStreamingRequest};
 
 /// A message or stream for a server, with metadata.
@@ -117,40 +120,6 @@ impl<T> Request<T> {
             HeaderValue::from_bytes(TimeoutValue::new(timeout).as_bytes()).expect("digits and a letter");
         self.metadata.insert("grpc-timeout", MetadataValue::of(value));
     }
-
-    /// Returns a handle that cancels the call.
-    pub fn cancellation_handle(&mut self) -> CancellationHandle {
-        self.extensions.get_or_insert_with(CancellationHandle::new).clone()
-    }
-
-    /// Takes the handle that cancels the call, if there is one.
-    #[doc(hidden)]
-    pub fn remove_cancellation_handle(&mut self) -> Option<CancellationHandle> {
-        self.extensions.remove()
-    }
-}
-
-/// Cancels the call of a [`Request`].
-#[derive(Clone, Debug)]
-pub struct CancellationHandle {
-    token: CancellationToken,
-}
-
-impl CancellationHandle {
-    fn new() -> Self {
-        Self { token: CancellationToken::new() }
-    }
-
-    /// Cancels the call. Calls that have ended are not affected.
-    pub fn cancel(self) {
-        self.token.cancel();
-    }
-
-    /// Returns the token to wait for.
-    #[doc(hidden)]
-    pub fn into_token(self) -> CancellationToken {
-        self.token
-    }
 }
 
 #[cfg(test)]
@@ -201,17 +170,5 @@ mod tests {
             assert_eq!(crate::timeout::parse(value), crate::timeout::parse(theirs));
         };
         [0, 1, 999, 1_500, 100_000, 86_400_000].into_iter().map(Duration::from_millis).for_each(check);
-    }
-
-    #[test]
-    fn handles_of_a_request_cancel_the_same_call() {
-        let mut request = Request::new(());
-        assert!(request.remove_cancellation_handle().is_none());
-        let handle = request.cancellation_handle();
-        let other = request.cancellation_handle().into_token();
-        let token = request.remove_cancellation_handle().unwrap().into_token();
-        assert!(!token.is_cancelled());
-        handle.cancel();
-        assert!(token.is_cancelled() && other.is_cancelled());
     }
 }

@@ -6,7 +6,7 @@
 use buffa::OwnedView;
 use buffa::view::{MessageView, ViewReborrow};
 use bytes::Bytes;
-use tonic::Status;
+use thalweg_core::Status;
 
 use crate::message::{DecodeError, Message};
 use crate::streaming::Streaming;

@@ -3,8 +3,8 @@
 use std::future::{Future, ready};
 
 use futures_core::Stream;
+use thalweg_core::{Request, Response, Status};
 use thalweg_engine::{CallOptions, Method};
-use tonic::{Request, Response, Status};
 
 use crate::channel::Channel;
 use crate::message::Message;

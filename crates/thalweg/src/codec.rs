@@ -1,10 +1,10 @@
 //! Conversion between application messages and the engine's bytes; named like tonic's module.
 
+use thalweg_core::{Extensions, Request, Response};
 /// [`Encoding`](crate::Encoding) under tonic's name and path.
 #[doc(inline)]
 pub use thalweg_engine::Encoding as CompressionEncoding;
 use thalweg_engine::{self as engine, Chain, Encode, Envelope, Payload};
-use tonic::{Extensions, Request, Response};
 
 use crate::message::{DecodeError, Message};
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use thalweg_core::{Extensions, Request, Status};
 use tokio::time::Instant;
-use tonic::{Extensions, Request, Status};
 
 /// Time by which a call must have finished, as set by its client (`grpc-timeout`). On a server it is in the extensions
 /// of requests that have one.

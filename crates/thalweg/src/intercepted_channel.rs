@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use futures_core::Stream;
+use thalweg_core::metadata::MetadataMap;
+use thalweg_core::{Extensions, Request, Response, Status};
 use thalweg_engine::{self as engine, CallOptions, Method, Source};
-use tonic::metadata::MetadataMap;
-use tonic::{Extensions, Request, Response, Status};
 
 use crate::caller::Caller;
 use crate::channel::Channel;

@@ -105,10 +105,10 @@ pub use bytes;
 pub use futures_core::Stream;
 #[cfg(feature = "prost")]
 pub use prost;
+pub use thalweg_core::metadata;
+pub use thalweg_core::{Code, Extensions, IntoRequest, IntoStreamingRequest, Request, Response, Status};
 #[cfg(feature = "web")]
 pub use thalweg_web as web;
-pub use tonic::metadata;
-pub use tonic::{Code, Extensions, IntoRequest, IntoStreamingRequest, Request, Response, Status};
 
 #[cfg(feature = "buffa")]
 pub use buffa_message::View;

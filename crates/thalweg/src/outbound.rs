@@ -36,8 +36,8 @@ use std::sync::{Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 use futures_core::Stream;
+use thalweg_core::Status;
 use thalweg_engine as engine;
-use tonic::Status;
 
 use crate::codec::BorrowedMessage;
 use crate::message::Message;

@@ -5,10 +5,10 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use futures_core::Stream;
+use thalweg_core::metadata::MetadataMap;
+use thalweg_core::{Request, Response, Status};
 use thalweg_engine::{CallOptions, Method, request_timeout};
 use tokio_util::sync::{CancellationToken, DropGuard, WaitForCancellationFutureOwned};
-use tonic::metadata::MetadataMap;
-use tonic::{Request, Response, Status};
 
 use crate::caller::Caller;
 use crate::deadline::Deadline;

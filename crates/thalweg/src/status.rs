@@ -2,9 +2,9 @@
 //!
 //! Functions rather than `From`, because both types are from other crates.
 
+use thalweg_core::metadata::MetadataMap;
+use thalweg_core::{Code, Status};
 use thalweg_engine as engine;
-use tonic::metadata::MetadataMap;
-use tonic::{Code, Status};
 
 /// Converts the engine's status to the application's.
 #[cold]
@@ -38,7 +38,7 @@ mod tests {
         for number in 0..17 {
             let mut metadata = MetadataMap::new();
             metadata.insert("x-a", "b".parse().unwrap());
-            metadata.insert_bin("x-bin", tonic::metadata::MetadataValue::from_bytes(b"c"));
+            metadata.insert_bin("x-bin", thalweg_core::metadata::MetadataValue::from_bytes(b"c"));
             let details = bytes::Bytes::from_static(b"details");
             let sent =
                 Status::with_details_and_metadata(Code::from_i32(number), "message", details, metadata);
@@ -52,7 +52,7 @@ mod tests {
 
     #[test]
     fn tonic_timeout_is_in_grpc_timeout_header() {
-        let mut request = tonic::Request::new(());
+        let mut request = thalweg_core::Request::new(());
         assert!(request.metadata().as_ref().get("grpc-timeout").is_none());
         request.set_timeout(std::time::Duration::from_millis(1_500));
         assert_eq!(request.metadata().as_ref().get("grpc-timeout").unwrap(), "1500000u");

@@ -9,9 +9,9 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use futures_core::Stream;
+use thalweg_core::Status;
+use thalweg_core::metadata::MetadataMap;
 use thalweg_engine::{self as engine, Incoming, Prefix};
-use tonic::Status;
-use tonic::metadata::MetadataMap;
 
 use crate::codec;
 use crate::message::{DecodeError, Message, Raw};

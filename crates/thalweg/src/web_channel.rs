@@ -5,12 +5,12 @@ use std::task::{Context, Poll};
 
 use futures_core::Stream;
 use http::HeaderMap;
+use thalweg_core::metadata::MetadataMap;
+use thalweg_core::{Extensions, Request, Response, Status};
 use thalweg_engine::{
     self as engine, ByteStreams, CallOptions, ChannelConfig, ConnectError, Encode, Method, Payload, Source,
 };
 use thalweg_web::client::{self, Client, Http1, Http1Options, Streams};
-use tonic::metadata::MetadataMap;
-use tonic::{Extensions, Request, Response, Status};
 
 use crate::codec;
 use crate::interceptor::CallType;

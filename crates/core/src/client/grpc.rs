@@ -274,6 +274,6 @@ impl<T: fmt::Debug> fmt::Debug for Grpc<T> {
             .field("origin", &self.origin)
             .field("compression_encoding", &self.sends)
             .field("accept_compression_encodings", &self.accepts)
-            .finish()
+            .finish_non_exhaustive()
     }
 }

@@ -1,6 +1,6 @@
 //! Arguments of generated clients.
 
-use tokio_stream::Stream;
+use futures_core::Stream;
 
 use super::Request;
 

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use futures_core::Stream;
+use thalweg_core::metadata::MetadataMap;
+use thalweg_core::{Extensions, Request, Response, Status};
 use thalweg_engine::inventory::ChannelSnapshot;
 use thalweg_engine::{
     self as engine, CallOptions, ConnectivityState, Exchange, LaneSnapshot, Method, Pack, ServerAddress,
     Source,
 };
-use tonic::metadata::MetadataMap;
-use tonic::{Extensions, Request, Response, Status};
 
 use crate::codec::{self, BorrowedMessage, OwnedMessage, RequestMessage};
 use crate::interceptor::CallType;

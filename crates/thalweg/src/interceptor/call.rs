@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use thalweg_core::metadata::MetadataMap;
+use thalweg_core::{Extensions, Request, Response, Status};
 use thalweg_engine::{CallOptions, Method, ServerAddress};
-use tonic::metadata::MetadataMap;
-use tonic::{Extensions, Request, Response, Status};
 
 use super::messages::Messages;
 

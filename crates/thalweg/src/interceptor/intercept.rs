@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use tonic::{Request, Status};
+use thalweg_core::{Request, Status};
 
 use super::call::{Call, Reply};
 use super::next::{Link, Next};

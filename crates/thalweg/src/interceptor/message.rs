@@ -4,8 +4,8 @@ use std::any::{Any, type_name};
 use std::fmt;
 
 use bytes::Bytes;
+use thalweg_core::Status;
 use thalweg_engine::{Chain, Payload};
-use tonic::Status;
 
 use crate::codec;
 use crate::message::{DecodeError, Message, Raw};

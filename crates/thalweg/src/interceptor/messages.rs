@@ -8,8 +8,8 @@ use std::sync::{Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 
 use futures_core::Stream;
-use tonic::Status;
-use tonic::metadata::MetadataMap;
+use thalweg_core::Status;
+use thalweg_core::metadata::MetadataMap;
 
 use super::message::AnyMessage;
 use crate::message::Message;

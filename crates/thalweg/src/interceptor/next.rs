@@ -5,7 +5,7 @@ use std::future::{Future, ready};
 use std::pin::Pin;
 use std::sync::Arc;
 
-use tonic::{Request, Status};
+use thalweg_core::{Request, Status};
 
 use super::call::{Call, Reply};
 

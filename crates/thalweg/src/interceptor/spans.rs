@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use thalweg_core::{Code, Extensions, Status};
 use thalweg_engine::{self as engine, ConnectionInfo};
-use tonic::{Code, Extensions, Status};
 use tracing::field::Empty;
 use tracing::{Instrument, Span, info_span};
 

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::future::{poll_fn, ready};
 use std::task::{Context, Poll};
 
-use tonic::Status;
+use thalweg_core::Status;
 use tower_layer::Layer;
 use tower_service::Service;
 

@@ -12,10 +12,10 @@ use std::time::Duration;
 
 use futures_core::Stream;
 use http::HeaderMap;
+use thalweg_core::metadata::MetadataMap;
+use thalweg_core::{Extensions, Request, Response, Status};
 use thalweg_engine::server::{MessageResponse, StreamingCall, StreamingHandler, UnaryHandler};
 use thalweg_engine::{self as engine, ConnectionInfo, Encode, Envelope, Pack, RequestHead, Source};
-use tonic::metadata::MetadataMap;
-use tonic::{Extensions, Request, Response, Status};
 
 use super::trailers::{LateTrailers, Trailers};
 use crate::codec::{self, AnyResponseMessage, BorrowedMessage, OwnedMessage, ResponseMessage, compresses};

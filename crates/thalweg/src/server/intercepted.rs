@@ -8,9 +8,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use futures_core::Stream;
+use thalweg_core::{Request, Response, Status};
 use thalweg_engine::server::{MessageResponse, StreamingCall, StreamingHandler, UnaryHandler};
 use thalweg_engine::{self as engine, Encode, Envelope, Method, RequestHead};
-use tonic::{Request, Response, Status};
 
 use super::handler::{message_response, only_message, request, send_responses};
 use crate::codec;

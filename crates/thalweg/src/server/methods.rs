@@ -7,9 +7,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use futures_core::Stream;
+use thalweg_core::{Request, Response, Status};
 use thalweg_engine::server::{Handler, ServerMethod, StreamingCall, StreamingHandler};
 use thalweg_engine::{self as engine, Encoding, Method, RequestHead, ServiceOptions};
-use tonic::{Request, Response, Status};
 
 use super::handle::ServerHandle;
 use super::handler::{

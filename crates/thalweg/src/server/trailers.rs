@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use tonic::metadata::MetadataMap;
+use thalweg_core::metadata::MetadataMap;
 
 /// Trailing metadata of a call that ends with OK: insert it into the response's extensions. A failed call carries its
 /// metadata in the [`Status`](crate::Status).
