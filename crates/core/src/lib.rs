@@ -11,6 +11,10 @@ pub mod client;
 mod code;
 #[cfg(feature = "codec")]
 pub mod codec;
+#[cfg(feature = "codegen")]
+#[doc(hidden)]
+pub mod codegen;
+mod macros;
 pub mod metadata;
 mod method;
 pub mod percent;
@@ -24,7 +28,11 @@ pub mod status;
 #[cfg(test)]
 mod testing;
 pub mod timeout;
+#[cfg(feature = "server")]
+pub mod transport;
 
+#[cfg(feature = "codegen")]
+pub use async_trait::async_trait;
 pub use http::Extensions;
 
 pub use self::code::Code;

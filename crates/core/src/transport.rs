@@ -1,0 +1,3 @@
+//! Information on the connection of a call.
+
+pub mod server;
