@@ -1,6 +1,5 @@
 //! Bodies of requests and responses: [`Body`].
 
-use std::any::Any;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
@@ -9,10 +8,11 @@ use http_body::{Frame, SizeHint};
 use pin_project_lite::pin_project;
 use thalweg_engine::raw::{OutgoingBody, Trailers};
 use thalweg_engine::{self as engine, RawBody};
-use tonic::metadata::MetadataMap;
-use tonic::{Code, Status};
+use vocabulary::metadata::MetadataMap;
+use vocabulary::{Code, Status};
 
 use crate::BoxError;
+use crate::downcast::take_as;
 
 /// Body of a request or a response.
 ///
@@ -32,7 +32,7 @@ enum BodyKind {
     /// Fails before the first piece.
     #[cfg_attr(not(feature = "server"), allow(dead_code, reason = "only servers use it"))]
     Failed(Box<Status>),
-    Other(tonic::body::Body),
+    Other(vocabulary::body::Body),
 }
 
 impl Body {
@@ -51,7 +51,7 @@ impl Body {
             Ok(body) => body,
             Err(body) if body.is_end_stream() => Self::empty(),
             // tonic's body unwraps one of its own type.
-            Err(body) => Self(BodyKind::Other(tonic::body::Body::new(body))),
+            Err(body) => Self(BodyKind::Other(vocabulary::body::Body::new(body))),
         }
     }
 
@@ -158,7 +158,7 @@ impl http_body::Body for Body {
     }
 }
 
-impl From<Body> for tonic::body::Body {
+impl From<Body> for vocabulary::body::Body {
     fn from(body: Body) -> Self {
         match body.0 {
             BodyKind::Other(body) => body,
@@ -214,7 +214,7 @@ impl From<RawBody> for Body {
     }
 }
 
-const PREFIX_LEN: usize = tonic::codec::HEADER_SIZE;
+const PREFIX_LEN: usize = vocabulary::codec::HEADER_SIZE;
 /// Size in bytes from which a message is worth two frames.
 const LARGE_LEN_MIN: usize = 16 << 10;
 
@@ -228,17 +228,6 @@ fn is_large(piece: &[u8]) -> bool {
         }
         _ => false,
     }
-}
-
-/// Converts `value` to a `T` if it is one; otherwise returns it.
-pub(crate) fn take_as<T: 'static, V: 'static>(value: V) -> Result<T, V> {
-    let mut value = Some(value);
-    if let Some(value) = (&mut value as &mut dyn Any).downcast_mut::<Option<T>>()
-        && let Some(value) = value.take()
-    {
-        return Ok(value);
-    }
-    value.map_or_else(|| unreachable!("one of the two types"), Err)
 }
 
 /// Converts the engine's status to the application's.

@@ -6,4 +6,4 @@ mod streaming;
 
 pub use grpc::Grpc;
 pub use streaming::{OnlyResponse, Responses};
-pub use tonic::client::GrpcService;
+pub use vocabulary::client::GrpcService;

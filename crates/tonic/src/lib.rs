@@ -48,13 +48,15 @@
 pub mod body;
 #[cfg(feature = "_transport")]
 pub mod client;
+#[cfg(any(feature = "_transport", all(own_vocabulary, feature = "router")))]
+mod downcast;
 #[cfg(feature = "_transport")]
 mod fields;
 #[cfg(feature = "_transport")]
 mod request;
 #[cfg(feature = "_transport")]
 pub mod server;
-#[cfg(feature = "_transport")]
+#[cfg(any(feature = "_transport", own_vocabulary))]
 pub mod service;
 #[cfg(feature = "_transport")]
 mod single;
@@ -66,14 +68,16 @@ pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 #[cfg(feature = "_transport")]
 pub use request::IntoStreamingRequest;
 #[cfg(feature = "codegen")]
-pub use tonic::async_trait;
+pub use vocabulary::async_trait;
 #[doc(hidden)]
 #[cfg(feature = "codegen")]
-pub use tonic::codegen;
-pub use tonic::{
+pub use vocabulary::codegen;
+#[cfg(not(any(feature = "_transport", own_vocabulary)))]
+pub use vocabulary::service;
+pub use vocabulary::{
     CancellationHandle, Code, ConnectError, Extensions, GrpcMethod, IntoRequest, Request, Response, Result,
     Status, Streaming, TimeoutExpired, codec, include_file_descriptor_set, include_proto, metadata,
 };
-// Without `server` and `channel`, Thalweg's transport is not compiled, so tonic's own types are exported.
+// Without `server` and `channel`, Thalweg's transport is not compiled, so the types of the vocabulary are exported.
 #[cfg(not(feature = "_transport"))]
-pub use tonic::{IntoStreamingRequest, body, client, server, service};
+pub use vocabulary::{IntoStreamingRequest, body, client, server};

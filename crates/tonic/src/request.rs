@@ -3,7 +3,7 @@
 use std::pin::Pin;
 
 use tokio_stream::Stream;
-use tonic::Request;
+use vocabulary::Request;
 
 /// Converts a stream of messages, or a [`Request`] with a stream, to the request of a call.
 ///
@@ -21,10 +21,10 @@ pub trait IntoStreamingRequest {
 /// A boxed stream of requests.
 type BoxStream<T> = Pin<Box<dyn Stream<Item = T> + Send>>;
 
-impl<T: tonic::IntoStreamingRequest> IntoStreamingRequest for T {
+impl<T: vocabulary::IntoStreamingRequest> IntoStreamingRequest for T {
     type Message = T::Message;
 
     fn into_streaming_request(self) -> Request<BoxStream<T::Message>> {
-        tonic::IntoStreamingRequest::into_streaming_request(self).map(|stream| Box::pin(stream) as _)
+        vocabulary::IntoStreamingRequest::into_streaming_request(self).map(|stream| Box::pin(stream) as _)
     }
 }

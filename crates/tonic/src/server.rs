@@ -3,6 +3,6 @@
 mod grpc;
 
 pub use grpc::Grpc;
-pub use tonic::server::{
+pub use vocabulary::server::{
     ClientStreamingService, NamedService, ServerStreamingService, StreamingService, UnaryService,
 };

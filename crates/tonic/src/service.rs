@@ -4,10 +4,10 @@
 mod routes;
 
 #[cfg(feature = "router")]
-pub use routes::{Routes, RoutesBuilder, RoutesFuture};
+pub use axum::{Router as AxumRouter, body::Body as AxumBody};
 #[cfg(feature = "router")]
-pub use tonic::service::{AxumBody, AxumRouter};
-pub use tonic::service::{
+pub use routes::{Routes, RoutesBuilder, RoutesFuture};
+pub use vocabulary::service::{
     Interceptor, InterceptorLayer, LayerExt, Layered, RecoverError, RecoverErrorLayer, interceptor,
     recover_error,
 };

@@ -1,8 +1,8 @@
 //! Settings of a client's calls.
 
 use http::uri::{PathAndQuery, Uri};
-use tonic::Status;
-use tonic::codec::{CompressionEncoding, EnabledCompressionEncodings};
+use vocabulary::Status;
+use vocabulary::codec::{CompressionEncoding, EnabledCompressionEncodings};
 
 #[derive(Clone, Default)]
 pub(super) struct Config {
@@ -17,8 +17,8 @@ pub(super) struct Config {
 
 impl Config {
     /// Returns tonic's own client with the same settings.
-    pub(super) fn tonic_grpc<S>(&self, inner: S) -> tonic::client::Grpc<S> {
-        let mut grpc = tonic::client::Grpc::with_origin(inner, self.origin.clone());
+    pub(super) fn tonic_grpc<S>(&self, inner: S) -> vocabulary::client::Grpc<S> {
+        let mut grpc = vocabulary::client::Grpc::with_origin(inner, self.origin.clone());
         if let Some(encoding) = self.sends {
             grpc = grpc.send_compressed(encoding);
         }

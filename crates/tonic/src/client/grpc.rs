@@ -10,10 +10,10 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use http_body::Body as HttpBody;
 use thalweg_engine::raw::Trailers;
 use tokio_stream::Stream;
-use tonic::client::GrpcService;
-use tonic::codec::{Codec, CompressionEncoding, Encoder};
-use tonic::metadata::MetadataMap;
-use tonic::{CancellationHandle, Request, Response, Status};
+use vocabulary::client::GrpcService;
+use vocabulary::codec::{Codec, CompressionEncoding, Encoder};
+use vocabulary::metadata::MetadataMap;
+use vocabulary::{CancellationHandle, Request, Response, Status};
 
 use super::config::Config;
 use super::streaming::{OnlyResponse, Responses, only_message};

@@ -14,10 +14,10 @@ use http::uri::PathAndQuery;
 use http_body::Body as HttpBody;
 use pin_project_lite::pin_project;
 use tokio_stream::{Stream, StreamExt};
-use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder, Streaming};
-use tonic::metadata::MetadataMap;
-use tonic::{Request, Response, Status};
 use tower::Service;
+use vocabulary::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder, Streaming};
+use vocabulary::metadata::MetadataMap;
+use vocabulary::{Request, Response, Status};
 
 use super::config::Config;
 use crate::BoxError;
@@ -186,10 +186,10 @@ pub(super) async fn only_message<M>(response: Response<Streaming<M>>) -> Result<
 }
 
 /// Captures the request of tonic's client.
-struct CapturesRequest<'a>(&'a mut Option<http::Request<tonic::body::Body>>);
+struct CapturesRequest<'a>(&'a mut Option<http::Request<vocabulary::body::Body>>);
 
-impl Service<http::Request<tonic::body::Body>> for CapturesRequest<'_> {
-    type Response = http::Response<tonic::body::Body>;
+impl Service<http::Request<vocabulary::body::Body>> for CapturesRequest<'_> {
+    type Response = http::Response<vocabulary::body::Body>;
     type Error = Status;
     type Future = Pending<Result<Self::Response, Status>>;
 
@@ -197,7 +197,7 @@ impl Service<http::Request<tonic::body::Body>> for CapturesRequest<'_> {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: http::Request<tonic::body::Body>) -> Self::Future {
+    fn call(&mut self, request: http::Request<vocabulary::body::Body>) -> Self::Future {
         *self.0 = Some(request);
         pending()
     }
@@ -206,7 +206,7 @@ impl Service<http::Request<tonic::body::Body>> for CapturesRequest<'_> {
 /// Responds with a response it already has.
 struct RespondsWith<B>(Option<http::Response<B>>);
 
-impl<B> Service<http::Request<tonic::body::Body>> for RespondsWith<B> {
+impl<B> Service<http::Request<vocabulary::body::Body>> for RespondsWith<B> {
     type Response = http::Response<B>;
     type Error = Status;
     type Future = Ready<Result<http::Response<B>, Status>>;
@@ -215,7 +215,7 @@ impl<B> Service<http::Request<tonic::body::Body>> for RespondsWith<B> {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, _: http::Request<tonic::body::Body>) -> Self::Future {
+    fn call(&mut self, _: http::Request<vocabulary::body::Body>) -> Self::Future {
         ready(self.0.take().ok_or_else(|| Status::internal("the response was already read")))
     }
 }

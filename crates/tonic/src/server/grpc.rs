@@ -8,10 +8,10 @@ use http::header::{CONTENT_TYPE, TE};
 use http::{HeaderMap, HeaderValue};
 use http_body::Body as HttpBody;
 use thalweg_engine::raw::Trailers;
-use tonic::codec::{Codec, CompressionEncoding, EnabledCompressionEncodings};
-use tonic::metadata::MetadataMap;
-use tonic::server::{ClientStreamingService, ServerStreamingService, StreamingService, UnaryService};
-use tonic::{Request, Response, Status};
+use vocabulary::codec::{Codec, CompressionEncoding, EnabledCompressionEncodings};
+use vocabulary::metadata::MetadataMap;
+use vocabulary::server::{ClientStreamingService, ServerStreamingService, StreamingService, UnaryService};
+use vocabulary::{Request, Response, Status};
 
 use crate::BoxError;
 use crate::body::Body;
@@ -205,8 +205,8 @@ impl<T: Codec> Grpc<T> {
     }
 
     /// Returns tonic's own handler with the same settings.
-    fn tonic_grpc(&mut self) -> tonic::server::Grpc<BorrowedCodec<'_, T>> {
-        tonic::server::Grpc::new(BorrowedCodec(&mut self.codec))
+    fn tonic_grpc(&mut self) -> vocabulary::server::Grpc<BorrowedCodec<'_, T>> {
+        vocabulary::server::Grpc::new(BorrowedCodec(&mut self.codec))
             .apply_compression_config(self.accepts, self.sends)
             .apply_max_message_size_config(self.max_decoding_message_size, self.max_encoding_message_size)
     }

@@ -10,12 +10,13 @@ use std::task::{Context, Poll, ready};
 use axum::response::IntoResponse;
 use bytes::Bytes;
 use http::{Request, Response};
-use tonic::Status;
-use tonic::server::NamedService;
 use tower::{Service, ServiceExt};
+use vocabulary::Status;
+use vocabulary::server::NamedService;
 
 use crate::BoxError;
-use crate::body::{Body, take_as};
+use crate::body::Body;
+use crate::downcast::take_as;
 
 /// Services by name, and optionally an axum router for other paths.
 ///

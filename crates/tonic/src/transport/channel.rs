@@ -5,6 +5,8 @@ mod connection;
 mod connector;
 mod endpoint;
 mod extension;
+#[cfg(not(own_vocabulary))]
+mod foreign_body;
 mod handle;
 mod layers;
 mod rate_limit;

@@ -74,7 +74,7 @@ impl std::error::Error for Error {
 mod tests {
     use std::error::Error as _;
 
-    use tonic::{Code, ConnectError, Status, TimeoutExpired};
+    use vocabulary::{Code, ConnectError, Status, TimeoutExpired};
 
     use super::*;
 

@@ -10,19 +10,22 @@ mod layers;
 #[cfg(feature = "router")]
 mod router;
 mod serving;
+mod tcp_incoming;
 #[cfg(feature = "_tls-any")]
 mod tls;
 #[cfg(feature = "_tls-any")]
+#[cfg_attr(own_vocabulary, path = "server/tls_connect_info/own.rs")]
 mod tls_connect_info;
 
 pub use builder::Server;
 pub use extension::ServerExt;
 #[cfg(feature = "router")]
 pub use router::Router;
+pub use tcp_incoming::TcpIncoming;
 #[cfg(feature = "_tls-any")]
 pub use tls::ServerTlsConfig;
 #[cfg(feature = "_tls-any")]
-pub use tonic::transport::server::TlsConnectInfo;
+pub use vocabulary::transport::server::TlsConnectInfo;
 #[cfg(unix)]
-pub use tonic::transport::server::UdsConnectInfo;
-pub use tonic::transport::server::{Connected, TcpConnectInfo, TcpIncoming};
+pub use vocabulary::transport::server::UdsConnectInfo;
+pub use vocabulary::transport::server::{Connected, TcpConnectInfo};

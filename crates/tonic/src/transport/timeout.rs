@@ -12,8 +12,8 @@ use std::time::Duration;
 use http::Request;
 use pin_project_lite::pin_project;
 use tokio::time::Sleep;
-use tonic::TimeoutExpired;
 use tower::Service;
+use vocabulary::TimeoutExpired;
 
 use super::error::BoxError;
 

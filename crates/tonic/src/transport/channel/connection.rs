@@ -6,8 +6,8 @@ use std::task::{Context, Poll};
 
 use http::{Request, Response};
 use thalweg_engine::{self as engine, RawBody};
-use tonic::Status;
 use tower::Service;
+use vocabulary::Status;
 
 use super::wait_for_ready::WaitForReady;
 use crate::body::{Body, to_tonic};

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use thalweg_engine::policy::PolicyConfig;
 use thalweg_engine::{Backoff, ChannelConfig, ConnectivityState, Resolver, ServiceConfigSource};
-use tonic::ConnectError;
+use vocabulary::ConnectError;
 
 use super::endpoint::Endpoint;
 use super::handle::Channel;

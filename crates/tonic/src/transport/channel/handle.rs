@@ -15,8 +15,8 @@ use hyper_util::rt::TokioExecutor;
 use pin_project_lite::pin_project;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{self, Sender};
-use tonic::ConnectError;
 use tower::Service;
+use vocabulary::ConnectError;
 
 use super::balance::{self, Change};
 use super::connection::Connection;
@@ -290,37 +290,6 @@ impl Service<Request<Body>> for Channel {
 
     fn call(&mut self, request: Request<Body>) -> ResponseFuture {
         self.start(request)
-    }
-}
-
-/// For clients from crates that use tonic itself.
-impl Service<Request<tonic::body::Body>> for Channel {
-    type Response = Response<tonic::body::Body>;
-    type Error = Error;
-    type Future = TonicsResponseFuture;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
-        self.stack.poll_ready(cx)
-    }
-
-    fn call(&mut self, request: Request<tonic::body::Body>) -> TonicsResponseFuture {
-        TonicsResponseFuture { future: self.start(request.map(Body::new)) }
-    }
-}
-
-pin_project! {
-    /// Like [`ResponseFuture`], with tonic's own body type.
-    pub struct TonicsResponseFuture {
-        #[pin]
-        future: ResponseFuture,
-    }
-}
-
-impl Future for TonicsResponseFuture {
-    type Output = Result<Response<tonic::body::Body>, Error>;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        self.project().future.poll(cx).map_ok(|response| response.map(Into::into))
     }
 }
 

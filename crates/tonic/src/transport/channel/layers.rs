@@ -168,8 +168,8 @@ mod tests {
 
     use hyper_util::rt::TokioExecutor;
     use tokio::time::Instant;
-    use tonic::{Code, Status};
     use tower::{ServiceExt, service_fn};
+    use vocabulary::{Code, Status};
 
     use super::*;
     use crate::transport::error::Kind;

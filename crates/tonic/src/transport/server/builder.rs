@@ -8,11 +8,11 @@ use std::time::Duration;
 use http::Request;
 use thalweg_engine::Keepalive;
 use thalweg_engine::server::ServerConfig;
-use tonic::transport::server::TcpIncoming;
 use tower::layer::Layer;
 use tower::layer::util::{Identity, Stack};
 
 use super::layers::{CallSettings, TraceFn};
+use super::tcp_incoming::TcpIncoming;
 #[cfg(feature = "_tls-any")]
 use super::tls::ServerTlsConfig;
 use crate::transport::error::Error;

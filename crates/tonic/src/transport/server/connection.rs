@@ -12,9 +12,9 @@ use pin_project_lite::pin_project;
 use thalweg_engine::raw::RawHead;
 use thalweg_engine::server::{Handler, Http1, RawHandler, Router, ServerMethod};
 use thalweg_engine::{self as engine, ServiceOptions};
-use tonic::Status;
 use tower::util::Oneshot;
 use tower::{Service, ServiceExt};
+use vocabulary::Status;
 
 use super::connect_info::RequestExtensions;
 use super::http1::Http1Service;

@@ -11,11 +11,11 @@ use crate::body::Body;
 use bytes::Bytes;
 use http::{Request, Response};
 use pin_project_lite::pin_project;
-use tonic::Status;
 use tower::limit::ConcurrencyLimitLayer;
 use tower::load_shed::LoadShedLayer;
 use tower::{Service, ServiceBuilder};
 use tracing::Span;
+use vocabulary::Status;
 
 use super::connect_info::RequestExtensions;
 use super::connection::Calls;
@@ -153,8 +153,8 @@ where
 mod tests {
     use std::convert::Infallible;
 
-    use tonic::{Code, Status};
     use tower::{ServiceExt, service_fn};
+    use vocabulary::{Code, Status};
 
     use super::*;
 

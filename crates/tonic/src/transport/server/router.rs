@@ -11,11 +11,11 @@ use bytes::Bytes;
 use http::{Request, Response};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_stream::Stream;
-use tonic::server::NamedService;
-use tonic::transport::server::Connected;
 use tower::Service;
 use tower::layer::Layer;
 use tower::layer::util::Identity;
+use vocabulary::server::NamedService;
+use vocabulary::transport::server::Connected;
 
 use super::builder::Server;
 use crate::transport::error::{BoxError, Error};

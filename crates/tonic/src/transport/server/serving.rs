@@ -12,9 +12,9 @@ use thalweg_engine::server::ServerMethod;
 use thalweg_engine::{self as engine, ConnectionInfo};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_stream::{Stream, StreamExt};
-use tonic::transport::server::{Connected, TcpConnectInfo};
 use tower::Service;
 use tower::layer::Layer;
+use vocabulary::transport::server::{Connected, TcpConnectInfo};
 
 use super::builder::Server;
 use super::connect_info::RequestExtensionsFactory;

@@ -27,7 +27,7 @@ use thalweg_engine::tls::rustls::{
 };
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_rustls::TlsAcceptor;
-use tonic::transport::server::{Connected, TlsConnectInfo};
+use vocabulary::transport::server::{Connected, TlsConnectInfo};
 
 /// Connection information by the certificates that clients presented.
 pub(super) struct TlsConnectInfos<C> {
@@ -294,7 +294,7 @@ impl<C> fmt::Debug for TlsConnectInfos<C> {
 
 #[cfg(test)]
 mod tests {
-    use tonic::transport::server::TcpConnectInfo;
+    use vocabulary::transport::server::TcpConnectInfo;
 
     use super::*;
 

@@ -1,0 +1,53 @@
+//! Uncompressed messages that are the only one of their direction: encoded and decoded in one step.
+
+use bytes::{BufMut, Bytes, BytesMut};
+use vocabulary::codec::{DecodeBuf, Decoder, EncodeBuf, Encoder, MAX_DECODING_MESSAGE_SIZE};
+use vocabulary::{Code, Status};
+
+use super::{PREFIX_LEN, too_large};
+
+/// Initial size of the buffer of an encoded message, in bytes.
+const ENCODED_LEN: usize = 512;
+
+/// Encodes `message` with its prefix.
+///
+/// # Errors
+/// The status that the call ends with if the message cannot be sent.
+pub(crate) fn encode<E>(mut encoder: E, message: E::Item, size_max: Option<usize>) -> Result<Bytes, Status>
+where
+    E: Encoder<Error = Status> + 'static,
+    E::Item: 'static,
+{
+    let mut wire = BytesMut::with_capacity(ENCODED_LEN);
+    wire.put_bytes(0, PREFIX_LEN);
+    encoder.encode(message, &mut EncodeBuf::new(&mut wire))?;
+    let (len, limit) = (wire.len() - PREFIX_LEN, size_max.unwrap_or(usize::MAX));
+    if len > limit {
+        return Err(too_large("encoded", len, limit));
+    }
+    let len = u32::try_from(len).map_err(|_| {
+        Status::resource_exhausted(format!("message of {len} bytes exceeds the gRPC maximum of 4294967295"))
+    })?;
+    wire[1..PREFIX_LEN].copy_from_slice(&len.to_be_bytes());
+    Ok(wire.freeze())
+}
+
+/// Decodes `wire`, for which [`is_single`](super::is_single) returned true.
+///
+/// # Errors
+/// The status that the call ends with if the message cannot be read.
+pub(crate) fn decode<D>(mut decoder: D, wire: Bytes, size_max: Option<usize>) -> Result<D::Item, Status>
+where
+    D: Decoder<Error = Status> + Send + 'static,
+    D::Item: Send + 'static,
+{
+    let len = wire.len().saturating_sub(PREFIX_LEN);
+    let limit = size_max.unwrap_or(MAX_DECODING_MESSAGE_SIZE);
+    if len > limit {
+        return Err(too_large("decoded", len, limit));
+    }
+    let mut buffer =
+        wire.slice(PREFIX_LEN..).try_into_mut().unwrap_or_else(|message| BytesMut::from(&message[..]));
+    let decoded = decoder.decode(&mut DecodeBuf::new(&mut buffer, len))?;
+    decoded.ok_or_else(|| Status::new(Code::Internal, "Missing message."))
+}
