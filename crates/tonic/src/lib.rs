@@ -63,7 +63,7 @@ mod single;
 #[cfg(feature = "_transport")]
 pub mod transport;
 
-#[cfg(feature = "_transport")]
+#[cfg(any(feature = "_transport", all(own_vocabulary, feature = "router")))]
 pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 #[cfg(feature = "_transport")]
 pub use request::IntoStreamingRequest;
