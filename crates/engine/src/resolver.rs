@@ -75,6 +75,8 @@ pub struct Resolution {
     /// an error, or if it is invalid, the last one stays; without one, the resolution has failed (gRFC A21). Needs
     /// [`Resolver::gives_service_config`].
     pub service_config: Option<Result<ServiceConfigSource, ServiceConfigError>>,
+    /// Reason why the list is empty, for the errors of calls; none by default.
+    pub note: Option<Cow<'static, str>>,
 }
 
 /// Reason why a target was not resolved.
@@ -92,6 +94,11 @@ impl Resolution {
     pub fn service_config(mut self, config: impl Into<ServiceConfigSource>) -> Self {
         self.service_config = Some(Ok(config.into()));
         self
+    }
+
+    /// Returns the note, if the list is empty.
+    pub(crate) fn why_empty(&mut self) -> Option<Cow<'static, str>> {
+        self.note.take().filter(|_| self.endpoints.is_empty())
     }
 }
 
@@ -181,7 +188,10 @@ impl AddressSource {
         let addresses = match self {
             Self::Endpoint(endpoint) => endpoint.addresses.clone(),
             Self::Resolver { resolver, pick_first, seed } => {
-                let resolution = resolve(&**resolver).await?;
+                let mut resolution = resolve(&**resolver).await?;
+                if let Some(note) = resolution.why_empty() {
+                    return Err(ResolveError(note));
+                }
                 let selected = PolicyConfig::PickFirst(*pick_first).build(*seed).select(resolution.endpoints);
                 selected.into_iter().flat_map(|endpoint| endpoint.addresses).collect()
             }

@@ -360,7 +360,9 @@ impl Control {
             Ok(is_rejected) => is_rejected,
             Err(error) => return failed(self, &error),
         };
-        self.error = None;
+        let target = &self.factory.connector.addresses.target;
+        let why_empty = resolution.why_empty();
+        self.error = why_empty.map(|note| format!("{target} has no servers: {note}").into());
         self.is_resolved = true;
         let is_ok = !resolution.endpoints.is_empty() && !is_rejected;
         let selected = self.policy.select(resolution.endpoints);

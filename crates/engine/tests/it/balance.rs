@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -283,6 +284,41 @@ async fn list_may_change() {
     list.set(endpoints(&[3]));
     settle().await;
     calls(&channel, 1).await;
+}
+
+/// A list with a note.
+#[derive(Debug)]
+struct Noted(EndpointList);
+
+impl Resolver for Noted {
+    fn resolve(&self) -> Resolving<'_> {
+        Box::pin(async {
+            let mut resolution = self.0.resolve().await?;
+            resolution.note = Some("its pods are not ready".into());
+            Ok(resolution)
+        })
+    }
+
+    fn changed(&self, version: u64) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        self.0.changed(version)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_note_explains_an_empty_list() {
+    for policy in [PolicyConfig::RoundRobin, PolicyConfig::default()] {
+        let network = Network::default();
+        network.start(1);
+        let list = EndpointList::new(endpoints(&[]));
+        let channel = network.channel(Noted(list.clone()), |config| config.load_balancing = policy);
+        let error = soon(echo(&channel, raw("x"))).await.expect_err("no server");
+        assert_eq!(error.code(), Code::Unavailable);
+        assert!(error.message().contains("its pods are not ready"), "{error}");
+        list.set(endpoints(&[1]));
+        channel.reset_connect_backoff();
+        settle().await;
+        calls(&channel, 1).await;
+    }
 }
 
 #[tokio::test(start_paused = true)]
