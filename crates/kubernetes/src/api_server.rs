@@ -33,6 +33,7 @@ pub struct ApiServer {
     token: Option<Token>,
     namespace: Option<String>,
     backoff: Backoff,
+    timeout: Duration,
 }
 
 #[derive(Clone)]
@@ -50,6 +51,9 @@ const PING_INTERVAL: Duration = Duration::from_secs(30);
 const PING_TIMEOUT: Duration = Duration::from_secs(15);
 const USER_AGENT: &str = concat!("thalweg-kubernetes/", env!("CARGO_PKG_VERSION"));
 
+/// Time for a request. It is less than a channel's for a resolution, 20 s, so that errors have details.
+const TIMEOUT: Duration = Duration::from_secs(15);
+
 /// Maximum delay between requests after failures, as in client-go.
 const DELAY_MAX: Duration = Duration::from_secs(30);
 
@@ -58,7 +62,7 @@ impl ApiServer {
     /// does over TLS; `kubectl proxy` does not.
     pub fn new(url: impl Into<String>) -> Self {
         let backoff = Backoff::default().max_delay(DELAY_MAX);
-        Self { url: url.into(), tls: None, token: None, namespace: None, backoff }
+        Self { url: url.into(), tls: None, token: None, namespace: None, backoff, timeout: TIMEOUT }
     }
 
     /// Describes the API server as a pod sees it: the environment variables `KUBERNETES_SERVICE_HOST` and
@@ -126,6 +130,16 @@ impl ApiServer {
     pub fn backoff(mut self, backoff: Backoff) -> Self {
         self.backoff = backoff;
         self
+    }
+
+    /// Sets the time for a connection and a list, or for a connection and the start of a watch; 15 s by default.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    pub(crate) fn request_timeout(&self) -> Duration {
+        self.timeout
     }
 
     pub(crate) fn backoff_settings(&self) -> Backoff {

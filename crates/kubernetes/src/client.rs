@@ -62,8 +62,6 @@ pub(crate) struct Watch {
     ends_at: Instant,
 }
 
-/// Time for a list, or the start of a watch.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// Duration of a watch, after which the API server ends it; up to twice as long, so that clients spread. As in
 /// client-go.
 const WATCH_DURATION: Duration = Duration::from_secs(5 * 60);
@@ -102,13 +100,14 @@ impl Client {
 
     /// Lists the slices: the latest state, or else any that the API server has in memory, which costs it less.
     pub(crate) async fn list(&mut self, latest: bool) -> Result<SliceList, RequestError> {
+        let time = self.api.request_timeout();
         let version = if latest { "" } else { "&resourceVersion=0" };
         let listed = async {
             let response = self.get(version).await?;
             let body = read(response.into_body(), LIST_SIZE_MAX).await?;
             serde_json::from_slice(&body).map_err(|error| RequestError::Invalid(error.to_string()))
         };
-        timeout(REQUEST_TIMEOUT, listed).await.unwrap_or(Err(RequestError::TimedOut(REQUEST_TIMEOUT)))
+        timeout(time, listed).await.unwrap_or(Err(RequestError::TimedOut(time)))
     }
 
     /// Starts a watch of changes after `version`. `random_unit` in 0..=1 selects its duration.
@@ -119,8 +118,8 @@ impl Client {
             "&watch=true&allowWatchBookmarks=true&resourceVersion={}&timeoutSeconds={seconds}",
             escaped(version)
         );
-        let response = timeout(REQUEST_TIMEOUT, self.get(&query)).await;
-        let response = response.unwrap_or(Err(RequestError::TimedOut(REQUEST_TIMEOUT)))?;
+        let time = self.api.request_timeout();
+        let response = timeout(time, self.get(&query)).await.unwrap_or(Err(RequestError::TimedOut(time)))?;
         let ends_at = Instant::now() + duration + WATCH_GRACE;
         Ok(Watch { body: response.into_body(), lines: Lines::default(), ends_at })
     }
@@ -203,9 +202,7 @@ async fn failure(response: Response<RawBody>) -> RequestError {
     let (parts, body) = response.into_parts();
     let retry_after = parts.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
     let retry_after = retry_after.map(|seconds| Duration::from_secs(seconds).min(RETRY_AFTER_MAX));
-    // Proxies send other bodies, which may not end.
-    let body = timeout(REQUEST_TIMEOUT, read(body, ERROR_SIZE_MAX)).await;
-    let body = body.ok().and_then(Result::ok).unwrap_or_default();
+    let body = read(body, ERROR_SIZE_MAX).await.unwrap_or_default();
     let message = match serde_json::from_slice::<ApiStatus>(&body) {
         Ok(status) => status.message,
         Err(_) => String::from_utf8_lossy(&body).into_owned(),

@@ -84,6 +84,16 @@ async fn an_unreachable_api_server_is_named() {
     assert!(error.contains(&free.to_string()) && error.contains("refused"), "{error}");
 }
 
+#[tokio::test]
+async fn a_silent_api_server_is_named() {
+    let mut api = Api::start().await;
+    let settings = api.settings().timeout(Duration::from_millis(500));
+    let resolver = KubernetesResolver::with_api_server("orders.shop:grpc", settings).expect("valid");
+    let (_request, outcome) = tokio::join!(api.request(), resolver.resolve());
+    let error = outcome.expect_err("no response").to_string();
+    assert!(error.ends_with("namespace `shop`: no response of the API server within 500ms"), "{error}");
+}
+
 #[test]
 fn settings_are_checked() {
     let check = |target: &str, api: ApiServer, expected: &str| {
