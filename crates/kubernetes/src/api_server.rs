@@ -15,8 +15,7 @@ use crate::target::is_namespace;
 /// The API server of a cluster, and how to reach it: TLS, and the token of a service account.
 ///
 /// ```no_run
-/// use thalweg_kubernetes::tls::{Certificate, ClientTlsConfig};
-/// use thalweg_kubernetes::{ApiServer, KubernetesResolver};
+/// use thalweg_kubernetes::{ApiServer, Certificate, ClientTlsConfig, KubernetesResolver};
 ///
 /// # fn example() -> Result<(), Box<dyn std::error::Error>> {
 /// let api = ApiServer::new("https://10.0.0.1:6443")

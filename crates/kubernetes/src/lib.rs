@@ -58,7 +58,8 @@ mod slices;
 mod target;
 mod watching;
 
-pub use thalweg_engine::{Backoff, tls};
+pub use thalweg_engine::Backoff;
+pub use thalweg_engine::tls::{Certificate, ClientTlsConfig, Identity};
 
 pub use api_server::ApiServer;
 pub use error::KubernetesError;

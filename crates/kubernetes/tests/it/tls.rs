@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use thalweg::channel::Resolver;
-use thalweg_kubernetes::tls::{Certificate, ClientTlsConfig};
-use thalweg_kubernetes::{ApiServer, KubernetesResolver};
+use thalweg_kubernetes::{ApiServer, Certificate, ClientTlsConfig, KubernetesResolver};
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::aws_lc_rs;
 use tokio_rustls::rustls::pki_types::PrivateKeyDer;
