@@ -21,7 +21,7 @@ mod models;
 mod tests;
 
 pub use config::{OutlierDetectionConfig, PolicyConfig, PolicyFactory, RandomSubsettingConfig};
-pub use decision::{Decision, NoneReady, Pick, PickArgs, Picker, Policy};
+pub use decision::{Decision, EndpointWeight, NoneReady, Pick, PickArgs, Picker, Policy};
 pub use least_request::{LeastRequest, LeastRequestConfig};
 pub use load_report::LoadReport;
 pub use outlier_detection::{FailurePercentageEjection, OutlierDetection, SuccessRateEjection};

@@ -55,6 +55,19 @@ pub struct Decision {
     pub wake_at: Option<Instant>,
     /// Positions of the endpoints that outlier detection has ejected, for metrics.
     pub ejected: Vec<usize>,
+    /// Positions and weights of the ready endpoints if `weighted_round_robin` has recalculated them, for metrics.
+    pub weights: Vec<(usize, EndpointWeight)>,
+}
+
+/// Weight of an endpoint in `weighted_round_robin` (gRFC A58).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum EndpointWeight {
+    /// Derived from load reports.
+    Usable(f64),
+    /// There is no load report yet, or none from before the blackout period.
+    NotYetUsable,
+    /// The last load report is older than the expiration period.
+    Stale,
 }
 
 /// Chooses the endpoint of each call: a pure function, shared by all threads. It must not block, nor use the channel.
@@ -107,7 +120,7 @@ pub enum Pick {
 impl Decision {
     /// Creates a decision that connects nothing and waits for a change.
     pub fn new(picker: Arc<dyn Picker>, state: ConnectivityState) -> Self {
-        Self { picker, state, connect: Vec::new(), wake_at: None, ejected: Vec::new() }
+        Self { picker, state, connect: Vec::new(), wake_at: None, ejected: Vec::new(), weights: Vec::new() }
     }
 
     /// Creates a decision that connects all endpoints (gRFC A48): idle ones count as connecting. `picker` receives the
@@ -126,6 +139,16 @@ impl Decision {
             state => state,
         };
         Self { connect: in_state(ConnectivityState::Idle).collect(), ..Self::new(picker, state) }
+    }
+}
+
+impl EndpointWeight {
+    /// Returns the weight that load reports give; `None` if they give none at present.
+    pub fn usable(self) -> Option<f64> {
+        match self {
+            Self::Usable(weight) => Some(weight),
+            Self::NotYetUsable | Self::Stale => None,
+        }
     }
 }
 

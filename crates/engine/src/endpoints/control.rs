@@ -7,7 +7,9 @@ use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use thalweg_balance::policy::{EndpointView, LoadReport, NoneReady, Outcomes, Policy, PolicyConfig};
+use thalweg_balance::policy::{
+    EndpointView, EndpointWeight, LoadReport, NoneReady, Outcomes, Policy, PolicyConfig,
+};
 use thalweg_balance::resolving::{Resolving, ResolvingStep};
 use thalweg_balance::service_config::ServiceConfigError;
 use thalweg_balance::{ConnectivityState, Endpoint};
@@ -479,6 +481,22 @@ impl Control {
         self.ejected = positions.iter().filter_map(|&at| Some(self.entries.get(at)?.set.id)).collect();
     }
 
+    /// Records weights that the policy has calculated (gRFC A78).
+    fn record_weights(&self, weights: &[(usize, EndpointWeight)]) {
+        if weights.is_empty() {
+            return;
+        }
+        if weights.iter().filter_map(|(_, weight)| weight.usable()).count() < 2 {
+            self.factory.connector.measure.channel().fell_back_to_round_robin();
+        }
+        for &(at, weight) in weights {
+            // A policy of the application may name any position.
+            if let Some(entry) = self.entries.get(at) {
+                entry.set.measure().weight(weight);
+            }
+        }
+    }
+
     /// Decides, and publishes the decision. Returns when to decide again at the latest.
     fn decide(&mut self, channel: &Views) -> Option<std::time::Instant> {
         let (now, needs) = (Instant::now().into_std(), self.policy.needs());
@@ -499,7 +517,7 @@ impl Control {
             .zip(&observed)
             .map(|(entry, observed)| entry.view(observed, needs.outcomes))
             .collect();
-        let (mut wake_at, mut ejected) = (None, Vec::new());
+        let (mut wake_at, mut ejected, mut weights) = (None, Vec::new(), Vec::new());
         channel.set_hash_header(self.hash_header());
         let view = match &self.error {
             Some(error) if views.is_empty() => View {
@@ -512,7 +530,7 @@ impl Control {
             _ => {
                 let decision = self.policy.decide(&views, now);
                 wake_at = decision.wake_at;
-                ejected = decision.ejected;
+                (ejected, weights) = (decision.ejected, decision.weights);
                 for &at in &decision.connect {
                     let again_at = self.entries.get_mut(at).and_then(|entry| entry.connect(now));
                     wake_at = [wake_at, again_at].into_iter().flatten().min();
@@ -534,6 +552,7 @@ impl Control {
         };
         self.publish(channel, &view);
         self.note_ejected(&ejected);
+        self.record_weights(&weights);
         let idle_at = self.idleness.as_ref().map(|idleness| (idleness.since + idleness.timeout).into_std());
         [wake_at, idle_at].into_iter().flatten().min()
     }

@@ -19,6 +19,7 @@ use super::target::Target;
 use crate::bounded_time::bounded;
 use crate::connection::{Connection, StreamWaitQueue};
 use crate::event_log::EventLog;
+use crate::measure::EndpointMeasure;
 use crate::per_thread::PerThread;
 use crate::registry;
 use crate::snapshot::{Counts, EndpointSnapshot, LaneDetails, SentCalls, SocketSnapshot};
@@ -103,6 +104,10 @@ impl LaneSet {
     /// Returns the addresses, or the channel's target if they are its.
     pub(crate) fn name(&self) -> String {
         self.connector.addresses.name()
+    }
+
+    pub(crate) fn measure(&self) -> &EndpointMeasure {
+        &self.connector.measure
     }
 
     pub(crate) fn events(&self) -> &EventLog {
