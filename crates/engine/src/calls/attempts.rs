@@ -136,6 +136,7 @@ impl<'a> Attempts<'a> {
         let key = open_stream(&mut state, || self.ticket.has_waited(), slot, open)?;
         state.notify_driver();
         drop(state);
+        self.call.measure.sent_to(&connection.peer);
         self.ticket.served();
         connection.call_started();
         Ok(key)

@@ -213,6 +213,14 @@ impl CallMeasure {
         }
     }
 
+    /// Notes that a client's attempt is sent to `peer`. Runs user code.
+    #[inline]
+    pub(crate) fn sent_to(&self, peer: &str) {
+        if let Some(trace) = self.client_trace() {
+            trace.sent_to(peer);
+        }
+    }
+
     /// Counts one sent message of `wire` bytes, which has `plain` bytes uncompressed.
     #[inline]
     pub(crate) fn sent_message(&self, wire: usize, plain: impl FnOnce() -> usize) {

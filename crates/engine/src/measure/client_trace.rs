@@ -98,6 +98,12 @@ impl ClientTrace {
         span.context.span().add_event("Delayed LB pick complete", Vec::new());
     }
 
+    /// Records the server that the current attempt is sent to.
+    pub(super) fn sent_to(&self, peer: &str) {
+        let span = Arc::clone(&self.attempts().span);
+        span.sent_to(peer);
+    }
+
     pub(super) fn sent(&self, sizes: Sizes) {
         let span = {
             let mut attempts = self.attempts();

@@ -133,6 +133,9 @@ impl CallMeasure {
     pub(crate) fn refused(&self, _status: &Status) {}
 
     #[inline]
+    pub(crate) fn sent_to(&self, _peer: &str) {}
+
+    #[inline]
     pub(crate) fn sent_message(&self, _wire: usize, _plain: impl FnOnce() -> usize) {}
 
     #[inline]
