@@ -1,6 +1,9 @@
 //! The server that a call was sent to: [`CallPeer`].
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 /// The server that a call was sent to, set as [`CallOptions::peer`](crate::CallOptions::peer). Clones share it.
 ///
@@ -15,7 +18,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// # }
 /// ```
 #[derive(Clone, Debug, Default)]
-pub struct CallPeer(Arc<Mutex<Option<Arc<str>>>>);
+pub struct CallPeer(Arc<Mutex<Option<SentTo>>>);
+
+#[derive(Debug)]
+struct SentTo {
+    address: Arc<str>,
+    deadline: Option<Instant>,
+}
 
 impl CallPeer {
     /// Creates a cell for the calls of one caller: calls at the same time would overwrite each other's server.
@@ -26,7 +35,15 @@ impl CallPeer {
     /// Returns the address of the server that the last attempt was sent to, as named in messages; `None` if no call was
     /// sent. With hedging, it is the server that answered, or else the last one that was tried.
     pub fn address(&self) -> Option<Arc<str>> {
-        self.server().clone()
+        self.server().as_ref().map(|server| Arc::clone(&server.address))
+    }
+
+    /// Returns when the timeout of the endpoint ends that the last attempt was sent to, counted from its sending: the
+    /// [`CallOptions::timeout`](crate::CallOptions) of the configuration that created it
+    /// ([`ChannelConfig::endpoint`](crate::ChannelConfig::endpoint)). `None` if it has none, or no call was sent. The
+    /// engine does not apply this timeout.
+    pub fn endpoint_deadline(&self) -> Option<Instant> {
+        self.server().as_ref()?.deadline
     }
 
     /// Forgets the server, before another call.
@@ -34,11 +51,13 @@ impl CallPeer {
         *self.server() = None;
     }
 
-    pub(crate) fn note(&self, peer: &Arc<str>) {
-        *self.server() = Some(Arc::clone(peer));
+    /// Notes that an attempt is sent now to an endpoint with this timeout.
+    pub(crate) fn note(&self, address: &Arc<str>, timeout: Option<Duration>) {
+        let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        *self.server() = Some(SentTo { address: Arc::clone(address), deadline });
     }
 
-    fn server(&self) -> MutexGuard<'_, Option<Arc<str>>> {
+    fn server(&self) -> MutexGuard<'_, Option<SentTo>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -115,7 +115,7 @@ impl<'a> Attempts<'a> {
             match self.open_on(&connection, &slot) {
                 Ok(key) => {
                     if let Some(peer) = &self.options.peer {
-                        peer.note(&connection.peer);
+                        peer.note(&connection.peer, connection.call_timeout());
                     }
                     return Ok((connection, key));
                 }

@@ -93,7 +93,7 @@ pub(super) fn attempts<M: Encode, R: AwaitedResponse>(
                 None => Box::pin(attempts.wait_for_connection()).await?,
             };
             if let Some(peer) = &options.peer {
-                peer.note(&connection.peer);
+                peer.note(&connection.peer, connection.call_timeout());
             }
             match UnaryAttempt::new(&connection, &mut attempts, message, &mut large, awaited).await {
                 Attempt::Done(outcome) if !(R::MAY_HAVE_FAILED && attempts.has_policy()) => {
