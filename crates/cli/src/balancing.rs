@@ -57,7 +57,7 @@ pub(crate) struct BalancingArgs {
     #[arg(help_heading = "Connection", long, value_name = "JSON")]
     service_config: Option<String>,
 
-    /// Connect through this proxy: http:// or socks5://[USER:PASSWORD@]HOST:PORT, or "env" [default: none]
+    /// Connect through this proxy: http://, https:// or socks5://[USER:PASSWORD@]HOST:PORT, or "env" [default: none]
     ///
     /// With "env" it is the one in https_proxy, except for hosts in no_proxy. Unlike other gRPC clients, the command
     /// uses no proxy unless asked to: figures must not depend on the environment.

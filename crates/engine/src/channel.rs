@@ -290,7 +290,7 @@ impl ChannelConfig {
         let source =
             AddressSource::Resolver { resolver: Arc::clone(resolver), pick_first, seed: random_seed() };
         Addresses::new(destination.target.clone(), source, self.connect_timeout)
-            .through(destination.proxy.as_ref())
+            .through(destination.proxy.as_ref().map(|ready| &ready.proxy))
     }
 
     /// Sets a callback for each step of a connection attempt. It runs where connections are made, so it must return
