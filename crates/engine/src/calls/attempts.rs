@@ -50,10 +50,14 @@ impl<'a> Attempts<'a> {
     /// Returns the key of the call: calls with equal keys use the same endpoint and lane.
     #[inline]
     fn affinity(&self) -> Option<u64> {
-        match self.channel.endpoints().hash_header() {
-            None => self.options.affinity,
-            Some(name) => self.call.fields.hash_of(&name).or(self.options.affinity),
-        }
+        if self.channel.endpoints().has_hash_header() { self.hash() } else { self.options.affinity }
+    }
+
+    /// Returns the hash of the header that the policy names, or the affinity key of a call without that header.
+    #[cold]
+    fn hash(&self) -> Option<u64> {
+        let name = self.channel.endpoints().hash_header();
+        name.and_then(|name| self.call.fields.hash_of(&name)).or(self.options.affinity)
     }
 
     /// Returns the request headers of the next attempt.

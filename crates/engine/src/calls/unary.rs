@@ -31,39 +31,47 @@ impl Channel {
     ///
     /// # Errors
     /// Returns the call's status if it is not OK, or the reason it was not made.
-    pub async fn unary<M: Encode>(
+    // Not an `async fn`, which would store its arguments twice.
+    #[expect(clippy::manual_async_fn, reason = "saves instructions of each call")]
+    pub fn unary<M: Encode>(
         &self,
         method: &Method,
         metadata: &HeaderMap,
         message: &M,
         options: &CallOptions,
-    ) -> Result<UnaryResponse, Status> {
-        let configured = match self.configured(method, options) {
-            Ok(configured) => configured,
-            Err(NotResolved) => Some(Box::pin(self.when_configured(method, metadata, options)).await),
-        };
-        let options = configured.as_deref().unwrap_or(options);
-        let call = Prepared::new(self, method, metadata, options)?;
-        let outcome = {
-            // Pinned here so that this large future is not moved again. Most calls have no deadline.
-            let awaited = OneMessage { size_max: options.max_decoding_message_size };
-            let attempts = pin!(attempts(self, &call, message, options, awaited));
-            match call.deadline {
-                None => attempts.await,
-                deadline => within(deadline, attempts).await,
-            }
-        };
-        match outcome {
-            Ok(Outcome::Done(arrived)) => Ok(UnaryResponse {
-                arrived,
-                message_size_max: options.max_decoding_message_size,
-                measure: call.measure,
-            }),
-            Ok(Outcome::Started(_, never)) => match never {},
-            Err(status) => {
-                let status = call.failed(status, self, method);
-                call.measure.fail(&status);
-                Err(status)
+    ) -> impl Future<Output = Result<UnaryResponse, Status>> {
+        async move {
+            let configured = match self.configured(method, options) {
+                Ok(configured) => configured,
+                Err(NotResolved) => Some(Box::pin(self.when_configured(method, metadata, options)).await),
+            };
+            let options = configured.as_deref().unwrap_or(options);
+            // A `?` would move the call once more.
+            let call = match Prepared::new(self, method, metadata, options) {
+                Ok(call) => call,
+                Err(status) => return Err(status),
+            };
+            let outcome = {
+                // Pinned here so that this large future is not moved again. Most calls have no deadline.
+                let awaited = OneMessage { size_max: options.max_decoding_message_size };
+                let attempts = pin!(attempts(self, &call, message, options, awaited));
+                match call.deadline {
+                    None => attempts.await,
+                    deadline => within(deadline, attempts).await,
+                }
+            };
+            match outcome {
+                Ok(Outcome::Done(arrived)) => Ok(UnaryResponse {
+                    arrived,
+                    message_size_max: options.max_decoding_message_size,
+                    measure: call.measure,
+                }),
+                Ok(Outcome::Started(_, never)) => match never {},
+                Err(status) => {
+                    let status = call.failed(status, self, method);
+                    call.measure.fail(&status);
+                    Err(status)
+                }
             }
         }
     }

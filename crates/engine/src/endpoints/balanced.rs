@@ -51,8 +51,13 @@ impl Balanced {
         Self { _end_of_task: EndOfTask(Arc::clone(&signals)), views, signals, events, parked }
     }
 
-    /// Returns the request header whose value the policy hashes, if it does.
+    /// Returns whether the policy hashes the value of a request header.
     #[inline]
+    pub(super) fn has_hash_header(&self) -> bool {
+        self.views.has_hash_header()
+    }
+
+    /// Returns the request header whose value the policy hashes, if it does.
     pub(super) fn hash_header(&self) -> Option<Arc<str>> {
         self.views.hash_header()
     }

@@ -76,8 +76,17 @@ impl Endpoints {
         endpoints
     }
 
-    /// Returns the header whose value the policy hashes, if it does.
+    /// Returns whether the policy hashes the value of a header.
     #[inline]
+    pub(crate) fn has_hash_header(&self) -> bool {
+        match &self.kind {
+            Kind::One(_) => false,
+            Kind::Balanced(balanced) => balanced.has_hash_header(),
+        }
+    }
+
+    /// Returns the header whose value the policy hashes, if it does.
+    #[cold]
     pub(crate) fn hash_header(&self) -> Option<Arc<str>> {
         match &self.kind {
             Kind::One(_) => None,

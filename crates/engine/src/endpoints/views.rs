@@ -43,6 +43,7 @@ pub(super) struct View {
 }
 
 impl View {
+    #[inline]
     fn connection(&self, at: usize, affinity: Option<u64>) -> Option<Arc<Connection>> {
         self.endpoints.get(at)?.pick(affinity)
     }
@@ -79,14 +80,14 @@ impl Views {
         }
     }
 
-    /// Returns the request header whose value the policy hashes, if it does.
+    /// Returns whether the policy hashes the value of a request header.
     #[inline]
-    pub(super) fn hash_header(&self) -> Option<Arc<str>> {
-        if self.has_hash_header.load(Ordering::Relaxed) { self.read_hash_header() } else { None }
+    pub(super) fn has_hash_header(&self) -> bool {
+        self.has_hash_header.load(Ordering::Relaxed)
     }
 
-    #[cold]
-    fn read_hash_header(&self) -> Option<Arc<str>> {
+    /// Returns the request header whose value the policy hashes, if it does.
+    pub(super) fn hash_header(&self) -> Option<Arc<str>> {
         self.hash_header.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -115,26 +116,22 @@ impl Views {
     }
 
     /// Picks an endpoint, and a connection to it.
+    #[inline]
     pub(super) fn pick(&self, affinity: Option<u64>) -> Picked {
         let own = self.threads.current();
         // The lock is this thread's, and only a decision replaces the view.
         let view = own.view.read().unwrap_or_else(PoisonError::into_inner);
         let in_flight = |at: usize| view.endpoints.get(at).map_or(0, |set| set.in_flight());
-        for _ in 0..PICKS_MAX.min(view.endpoints.len() + 1) {
+        let mut picks = 0;
+        loop {
             let turn = own.turn.fetch_add(1, Ordering::Relaxed);
             let mut call = PickArgs::new(turn, &in_flight);
             call.hash = affinity;
-            match view.picker.pick(&call) {
-                Pick::Endpoint(at) => {
-                    if let Some(connection) = view.connection(at, affinity) {
-                        return Picked::Connection(connection);
-                    }
-                }
+            let at = match view.picker.pick(&call) {
+                Pick::Endpoint(at) => at,
                 Pick::EndpointAndConnect { ready, connect } => {
                     view.connect(connect);
-                    if let Some(connection) = view.connection(ready, affinity) {
-                        return Picked::Connection(connection);
-                    }
+                    ready
                 }
                 Pick::Connect(at) => {
                     view.connect(at);
@@ -143,9 +140,15 @@ impl Views {
                 Pick::Queue => return Picked::Wait,
                 Pick::QueueUntil(at) => return Picked::WaitUntil(at),
                 Pick::Fail(message) => return Picked::Failed(message),
+            };
+            if let Some(connection) = view.connection(at, affinity) {
+                return Picked::Connection(connection);
+            }
+            picks += 1;
+            if picks > view.endpoints.len().min(PICKS_MAX) {
+                return Picked::Wait;
             }
         }
-        Picked::Wait
     }
 
     /// Returns a connection that may have a free stream, of the least loaded endpoint.
