@@ -42,7 +42,7 @@ pub struct CallOptions {
     pub attempts: Option<AttemptPolicy>,
     /// Whether the retry or hedging policy of the channel's service config applies; true by default.
     pub retries: bool,
-    /// Maximum bytes of sent messages that a streaming call keeps for retries by policy, in place of
+    /// Maximum bytes of sent messages that a streaming call keeps for retries and hedging by policy, in place of
     /// [`ChannelConfig::call_retry_buffer_size`](crate::ChannelConfig::call_retry_buffer_size); none by default.
     pub retry_buffer_size: Option<usize>,
     /// Calls with equal keys use the same lane while it accepts calls; none by default. See

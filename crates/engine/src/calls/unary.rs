@@ -8,7 +8,7 @@ use http::HeaderMap;
 use thalweg_balance::service_config::AttemptPolicy;
 
 use super::attempts::{Attempts, FailureKind};
-use super::hedging;
+use super::hedged_unary;
 use super::prepared::{Prepared, within};
 use super::unary_attempt::{
     Arrived, Attempt, AwaitedResponse, Outcome, POOLED_INBOX_CAPACITY_MAX, UnaryAttempt, put_inbox,
@@ -90,7 +90,7 @@ pub(super) fn attempts<M: Encode, R: AwaitedResponse>(
 ) -> impl Future<Output = Result<Outcome<R::Started>, Status>> {
     async move {
         if let Some(AttemptPolicy::Hedging(policy)) = &options.attempts {
-            return Box::pin(hedging::attempts(channel, call, message, options, awaited, policy)).await;
+            return Box::pin(hedged_unary::attempts(channel, call, message, options, awaited, policy)).await;
         }
         let mut attempts = Attempts::new(channel, options, call);
         let mut large = None;

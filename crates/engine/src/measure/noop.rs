@@ -184,6 +184,8 @@ impl CallMeasure {
         Self::default()
     }
 
+    pub(crate) fn sent_as(&self, _call: &Self) {}
+
     pub(crate) fn adopt(&self, _hedge: &Self) {}
 
     #[inline]

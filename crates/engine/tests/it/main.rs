@@ -12,6 +12,7 @@ mod drain;
 mod early;
 mod fallback;
 mod health;
+mod hedging;
 mod hostile_servers;
 mod keepalive;
 mod load_reports;

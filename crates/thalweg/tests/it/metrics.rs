@@ -280,16 +280,30 @@ async fn transparent_retry_is_another_attempt() {
 /// Hedged attempts are attempts of one call.
 #[tokio::test]
 async fn hedged_attempts_are_counted_one_by_one() {
+    for is_stream in [false, true] {
+        check_hedged(is_stream).await;
+    }
+}
+
+async fn check_hedged(is_stream: bool) {
     let recorded = Recorded::new();
     let (builder, mut accepted) = channel_to_test();
     let hedging = r#"{ "methodConfig": [{ "name": [{}], "hedgingPolicy": { "maxAttempts": 3 } }] }"#;
     let channel =
         builder.metrics(recorded.metrics()).service_config(hedging).connect_lazy().expect("a channel");
-    let call = crate::support::spawn_echo(&channel, "message");
+    let call = tokio::spawn(async move {
+        if !is_stream {
+            return crate::support::echo(&channel, raw("message")).await.map(drop);
+        }
+        let mut responses = crate::support::chat(&channel, items(vec![raw("mess"), raw("age")])).await?;
+        while responses.message().await?.is_some() {}
+        Ok(())
+    });
     let mut peer = Peer::server(soon(accepted.recv()).await.expect("it connects"), &[]).await;
     let mut streams = Vec::new();
-    for _ in 0..3 {
-        streams.push(soon(peer.next_of(Kind::Data)).await.stream);
+    while streams.len() < 3 {
+        let data = soon(peer.next_of(Kind::Data)).await;
+        streams.extend(data.end_stream.then_some(data.stream));
     }
     let stream = streams[1];
     peer.headers(stream, false, HEAD).message(stream, false, b"yes").headers(stream, true, OK).send().await;

@@ -433,24 +433,39 @@ async fn retry_has_its_own_span() {
 
 #[tokio::test]
 async fn hedged_attempts_have_their_own_spans() {
+    for is_stream in [false, true] {
+        check_hedged(is_stream).await;
+    }
+}
+
+async fn check_hedged(is_stream: bool) {
     let spans = Spans::new();
     let (builder, mut accepted) = channel_to_test();
     let hedging = r#"{ "methodConfig": [{ "name": [{}], "hedgingPolicy": { "maxAttempts": 3 } }] }"#;
     let channel = builder.traces(spans.traces()).service_config(hedging).connect_lazy().expect("a target");
-    let unary = {
+    let call = {
         let channel = channel.clone();
-        tokio::spawn(async move { echo(&channel, raw("abc")).await })
+        tokio::spawn(async move {
+            if !is_stream {
+                return echo(&channel, raw("abc")).await.map(drop);
+            }
+            let mut responses = chat(&channel, items(vec![raw("abc")])).await?;
+            while responses.message().await?.is_some() {}
+            Ok(())
+        })
     };
     let mut peer = Peer::server(soon(accepted.recv()).await.expect("it connects"), &[]).await;
-    let mut attempts = Vec::new();
-    for _ in 0..3 {
-        let headers = soon(peer.next_of(Kind::Headers)).await;
-        soon(peer.next_of(Kind::Data)).await;
-        attempts.push((headers.stream, headers.text()));
+    let (mut attempts, mut complete) = (Vec::new(), 0);
+    while complete < 3 {
+        let frame = soon(peer.next()).await.expect("a frame");
+        if frame.kind == Kind::Headers {
+            attempts.push((frame.stream, frame.text()));
+        }
+        complete += usize::from(frame.end_stream);
     }
     let stream = attempts[2].0;
     peer.headers(stream, false, HEAD).message(stream, false, b"abc").headers(stream, true, OK).send().await;
-    soon(unary).await.expect("no panic").expect("a response");
+    soon(call).await.expect("no panic").expect("a response");
     let ended = spans.ended().await;
     assert_eq!(ended.len(), 4, "the call and its attempts: {ended:?}");
     for (number, (_, headers)) in attempts.iter().enumerate() {
