@@ -15,6 +15,7 @@ use super::unary_attempt::{Attempt, AwaitedResponse, Outcome, UnaryAttempt};
 use crate::chain::Chain;
 use crate::channel::Channel;
 use crate::encode::Encode;
+use crate::endpoints::FurtherAttempt;
 use crate::options::CallOptions;
 use crate::status::Status;
 
@@ -92,7 +93,7 @@ pub(super) async fn attempts<M: Encode, R: AwaitedResponse>(
                     call.progress.note_attempt();
                     Box::new(call.hedge(number))
                 });
-                running.push((number, Box::pin(hedged.attempt(own, None))));
+                running.push((number, Box::pin(hedged.attempt(own, None, number > 0))));
                 continue;
             }
             HedgingStep::WaitUntil(at) => Some(Instant::from_std(at)),
@@ -142,7 +143,8 @@ pub(super) async fn attempts<M: Encode, R: AwaitedResponse>(
                 attempt.measure.end_attempt(&Status::new(outcome.code, "not processed"));
                 attempt.measure.start_attempt(number, true);
                 let fields = attempt.fields_of_restart(number);
-                running.push((number, Box::pin(hedged.attempt(own, fields))));
+                channel.endpoints().attempt_counts().note(None, FurtherAttempt::TransparentRetry);
+                running.push((number, Box::pin(hedged.attempt(own, fields, false))));
             }
         }
     }
@@ -150,16 +152,23 @@ pub(super) async fn attempts<M: Encode, R: AwaitedResponse>(
 
 impl<M: Encode, R: AwaitedResponse> Hedged<'_, M, R> {
     /// Makes one attempt: `own`, or the call's first. `fields` are its request headers, if they have changed.
+    /// `is_hedge` is set for the first start of a further attempt.
     async fn attempt(
         &self,
         own: Option<Box<Prepared>>,
         fields: Option<RequestFields>,
+        is_hedge: bool,
     ) -> (Ended<R::Started>, Option<Box<Prepared>>) {
-        let ended = self.send(own.as_deref().unwrap_or(self.call), fields).await;
+        let ended = self.send(own.as_deref().unwrap_or(self.call), fields, is_hedge).await;
         (ended, own)
     }
 
-    async fn send(&self, call: &Prepared, fields: Option<RequestFields>) -> Ended<R::Started> {
+    async fn send(
+        &self,
+        call: &Prepared,
+        fields: Option<RequestFields>,
+        mut is_hedge: bool,
+    ) -> Ended<R::Started> {
         let failed = |status, progress| Ended::Failed { status, progress, response: None };
         let mut attempts = Attempts::new(self.channel, self.options, call);
         attempts.retries = Retries::with_fields(fields);
@@ -169,6 +178,10 @@ impl<M: Encode, R: AwaitedResponse> Hedged<'_, M, R> {
                 Ok(connection) => connection,
                 Err(status) => return failed(status, Progress::Processed),
             };
+            if std::mem::take(&mut is_hedge) {
+                let counts = self.channel.endpoints().attempt_counts();
+                counts.note(Some(&connection.peer), FurtherAttempt::Hedge);
+            }
             let Self { message, awaited, .. } = self;
             let attempt = UnaryAttempt::new(&connection, &mut attempts, message, &mut large, *awaited).await;
             if let Some(peer) = &self.options.peer {
