@@ -46,6 +46,11 @@ impl CallPeer {
         self.server().as_ref()?.deadline
     }
 
+    /// Returns the same as [`address`](Self::address), and forgets it.
+    pub fn take(&self) -> Option<Arc<str>> {
+        self.server().take().map(|server| server.address)
+    }
+
     /// Forgets the server, before another call.
     pub fn clear(&self) {
         *self.server() = None;

@@ -7,6 +7,7 @@
 //!     └──wait──► WaitTicket ──► the queue for a free stream
 //! ```
 
+mod attempt_counts;
 mod balanced;
 mod configuration;
 mod control;
@@ -16,6 +17,7 @@ mod wait_ticket;
 mod waiting_calls;
 mod watches;
 
+pub(crate) use attempt_counts::FurtherAttempt;
 pub(crate) use configuration::Configuration;
 pub(crate) use control::{BalancedConfig, ConnectorFactory, OwnSettings};
 pub use of_channel::channels;

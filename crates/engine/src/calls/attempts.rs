@@ -103,7 +103,8 @@ impl<'a> Attempts<'a> {
                 Ok(connection) => return Ok(connection),
                 Err(status) => {
                     let (progress, is_committed) = (Progress::Processed, false);
-                    self.next_attempt(FailedAttempt { status, progress, is_committed }).await?;
+                    let failed = FailedAttempt { status, connection: None, progress, is_committed };
+                    self.next_attempt(failed).await?;
                 }
             }
         }
@@ -220,11 +221,11 @@ impl<'a> Attempts<'a> {
             FailureKind::Processed | FailureKind::Committed => Progress::Processed,
         };
         self.call.note_reached(connection, None);
-        self.next_attempt(FailedAttempt { status, progress, is_committed: kind == FailureKind::Committed })
-            .await
+        let (connection, is_committed) = (Some(connection), kind == FailureKind::Committed);
+        self.next_attempt(FailedAttempt { status, connection, progress, is_committed }).await
     }
 
-    async fn next_attempt(&mut self, failed: FailedAttempt) -> Result<usize, Status> {
+    async fn next_attempt(&mut self, failed: FailedAttempt<'_>) -> Result<usize, Status> {
         self.retries.next_attempt(self.channel, self.call, self.options, failed).await
     }
 }

@@ -15,6 +15,7 @@ use super::retries::Retries;
 use crate::call_context::Phase;
 use crate::channel::Channel;
 use crate::connection::{Connection, End, Outbox, Slot, SlotKey, Source, Substream, SubstreamOutcome};
+use crate::endpoints::FurtherAttempt;
 use crate::grpc::response::ResponseHeaders;
 use crate::options::CallOptions;
 use crate::status::Status;
@@ -93,10 +94,15 @@ where
     }
 
     async fn open(&self, own: OwnParts, fields: Option<RequestFields>) -> (Opened, OwnParts) {
+        let is_hedge = own.is_some() && fields.is_none();
         let mut attempts = Attempts::new(self.channel, self.options, own.as_deref().unwrap_or(self.call));
         attempts.retries = Retries::with_fields(fields);
         let opened = attempts.open(&self.slot).await;
         drop(attempts);
+        if is_hedge && let Ok((connection, _)) = &opened {
+            let counts = self.channel.endpoints().attempt_counts();
+            counts.note(Some(&connection.peer), FurtherAttempt::Hedge);
+        }
         (opened, own)
     }
 

@@ -12,6 +12,7 @@ use super::unary_attempt::{Attempt, AwaitedResponse, Outcome, UnaryAttempt};
 use crate::chain::Chain;
 use crate::channel::Channel;
 use crate::encode::Encode;
+use crate::endpoints::FurtherAttempt;
 use crate::options::CallOptions;
 use crate::status::Status;
 
@@ -74,11 +75,18 @@ impl<M: Encode, R: AwaitedResponse> Hedged<'_, M, R> {
         own: OwnParts,
         fields: Option<RequestFields>,
     ) -> (Ended<Outcome<R::Started>>, OwnParts) {
-        let ended = self.send(own.as_deref().unwrap_or(self.call), fields).await;
+        let is_hedge = own.is_some() && fields.is_none();
+        let ended = self.send(own.as_deref().unwrap_or(self.call), fields, is_hedge).await;
         (ended, own)
     }
 
-    async fn send(&self, call: &Prepared, fields: Option<RequestFields>) -> Ended<Outcome<R::Started>> {
+    /// `is_hedge` is set for the first start of a further attempt.
+    async fn send(
+        &self,
+        call: &Prepared,
+        fields: Option<RequestFields>,
+        mut is_hedge: bool,
+    ) -> Ended<Outcome<R::Started>> {
         let failed = |status, progress| Ended::Failed { status, progress, response: None };
         let mut attempts = Attempts::new(self.channel, self.options, call);
         attempts.retries = Retries::with_fields(fields);
@@ -88,6 +96,10 @@ impl<M: Encode, R: AwaitedResponse> Hedged<'_, M, R> {
                 Ok(connection) => connection,
                 Err(status) => return failed(status, Progress::Processed),
             };
+            if std::mem::take(&mut is_hedge) {
+                let counts = self.channel.endpoints().attempt_counts();
+                counts.note(Some(&connection.peer), FurtherAttempt::Hedge);
+            }
             let Self { message, awaited, .. } = self;
             let attempt = UnaryAttempt::new(&connection, &mut attempts, message, &mut large, *awaited).await;
             if let Some(peer) = &self.options.peer {

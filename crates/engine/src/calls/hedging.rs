@@ -9,6 +9,7 @@ use tokio::time::{Instant, sleep_until};
 use super::prepared::{Prepared, RequestFields};
 use super::retries::pushback;
 use crate::channel::Channel;
+use crate::endpoints::FurtherAttempt;
 use crate::status::{Code, Status};
 
 /// The parts of a call that belong to one attempt; none for the first one, which has the call's.
@@ -110,6 +111,7 @@ pub(super) async fn attempts<A, T>(
                 }
                 attempt.measure.start_attempt(number, true);
                 let fields = attempt.fields_of_restart(number);
+                channel.endpoints().attempt_counts().note(None, FurtherAttempt::TransparentRetry);
                 running.push((number, start(own, fields)));
             }
         }

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use thalweg_balance::ConnectivityState;
 
+use super::attempt_counts::AttemptCounts;
 use super::balanced::Balanced;
 use super::control::BalancedConfig;
 use super::waiting_calls::WaitingCalls;
@@ -23,6 +24,7 @@ pub(crate) struct Endpoints {
     /// Calls that wait for a free stream of any endpoint.
     queue: Arc<StreamWaitQueue>,
     waiting_calls: WaitingCalls,
+    attempt_counts: AttemptCounts,
     /// Target URI with its scheme.
     target: String,
     /// Calls of endpoints that are gone.
@@ -69,6 +71,7 @@ impl Endpoints {
             kind,
             queue,
             waiting_calls: WaitingCalls::default(),
+            attempt_counts: AttemptCounts::default(),
             target,
             calls,
         });
@@ -149,6 +152,11 @@ impl Endpoints {
 
     pub(crate) fn waiting_calls(&self) -> &WaitingCalls {
         &self.waiting_calls
+    }
+
+    /// Returns the counts of attempts beyond the first.
+    pub(crate) fn attempt_counts(&self) -> &AttemptCounts {
+        &self.attempt_counts
     }
 
     pub(crate) fn queue(&self) -> &Arc<StreamWaitQueue> {
@@ -241,7 +249,8 @@ impl Endpoints {
         };
         let SentCalls { counts: calls, last: last_call } = calls;
         let (id, target, state) = (self.id, self.target.clone(), self.state());
-        ChannelSnapshot { id, target, state, calls, last_call, events, endpoints }
+        let further_attempts = self.attempt_counts.snapshot();
+        ChannelSnapshot { id, target, state, calls, last_call, further_attempts, events, endpoints }
     }
 }
 

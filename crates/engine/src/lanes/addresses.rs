@@ -7,7 +7,7 @@ use std::fmt;
 use std::future::poll_fn;
 use std::net::IpAddr;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -33,11 +33,14 @@ pub(crate) struct Addresses {
     proxy: Option<Arc<str>>,
     /// The address of the last connection; it is tried first.
     last: Mutex<Option<Address>>,
+    /// Number of addresses at the last attempt.
+    count: AtomicUsize,
 }
 
 impl Addresses {
     pub(crate) fn new(target: Target, source: AddressSource, timeout: Duration) -> Self {
-        Self { target, source, timeout: bounded(timeout), proxy: None, last: Mutex::default() }
+        let (last, count) = (Mutex::default(), AtomicUsize::default());
+        Self { target, source, timeout: bounded(timeout), proxy: None, last, count }
     }
 
     /// Returns the addresses of an endpoint, separated by commas, or else the target.
@@ -48,6 +51,11 @@ impl Addresses {
             }
             AddressSource::Resolver { .. } => self.target.to_string(),
         }
+    }
+
+    /// Returns the number of addresses at the last attempt to connect; 0 before it.
+    pub(super) fn count(&self) -> usize {
+        self.count.load(Ordering::Relaxed)
     }
 
     /// Lets a proxy connect to them.
@@ -87,6 +95,7 @@ impl Addresses {
         }
         // From where the proxy connects is not known.
         let tcp = tcp.filter(|_| looks_up);
+        self.count.store(addresses.len(), Ordering::Relaxed);
         let addresses = reachable(addresses, tcp).map_err(|local| self.out_of_reach(local))?;
         let mut waiting = self.last_first(addresses).into_iter();
         let (mut running, mut failures) = (Running(Vec::new()), Vec::new());

@@ -117,10 +117,16 @@ impl LaneSet {
     pub(crate) fn snapshot(&self) -> EndpointSnapshot {
         let lanes = self.details();
         let SentCalls { counts: calls, last: last_call } = self.sent_calls(&lanes);
+        let state = self.connectivity();
+        let is_ready = state == ConnectivityState::Ready;
+        let lead = Arc::clone(&self.all().lanes[0]);
+        let failure = lead.last_failure().filter(|_| !is_ready);
         EndpointSnapshot {
             id: self.id,
             name: self.name(),
-            state: self.connectivity(),
+            addresses: self.connector.addresses.count(),
+            last_connect_error: failure.map(|status| status.message().to_owned()),
+            state,
             calls,
             last_call,
             events: self.connector.events.snapshot(),

@@ -165,7 +165,6 @@ async fn caller_learns_the_server_of_its_call() {
     let mut expected = services.each_ref().map(Echo::started);
     for is_unary in [true, false] {
         for _ in 0..6 {
-            peer.clear();
             assert_eq!(peer.address(), None);
             if is_unary {
                 let call = spawn_echo_with(&channel, raw("x"), options.clone());
@@ -175,7 +174,7 @@ async fn caller_learns_the_server_of_its_call() {
                 let mut responses = stream(&channel, &CHAT, messages, &options).await.expect("a stream");
                 while soon(responses.message()).await.expect("no failure").is_some() {}
             }
-            let reached = peer.address().expect("a server");
+            let reached = peer.take().expect("a server");
             let at = [1, 2].iter().position(|&number| address(number).to_string() == *reached);
             expected[at.expect("one of the two")] += 1;
             assert_eq!(services.each_ref().map(Echo::started), expected);
@@ -188,6 +187,7 @@ async fn no_call_fails_or_waits_for_a_dead_server() {
     for dead in [None, Some(Server::Silent), Some(Server::Mute(Vec::new()))] {
         let network = Network::default();
         let services = [1, 3].map(|number| network.start(number));
+        let is_refused = dead.is_none();
         if let Some(dead) = dead {
             network.set(2, dead);
         }
@@ -197,6 +197,11 @@ async fn no_call_fails_or_waits_for_a_dead_server() {
         assert!(started.elapsed() < Duration::from_millis(10), "{:?}", started.elapsed());
         let [first, second] = services.each_ref().map(Echo::started);
         assert!(first.abs_diff(second) < 5, "{first} {second}");
+        settle().await;
+        let endpoints = channel.snapshot().endpoints;
+        let has_failed = endpoints.iter().map(|endpoint| endpoint.last_connect_error.is_some());
+        assert_eq!(has_failed.collect::<Vec<_>>(), [false, is_refused, false]);
+        assert!(endpoints.iter().all(|endpoint| endpoint.addresses == 1), "{endpoints:?}");
     }
 }
 
@@ -211,6 +216,8 @@ async fn server_that_comes_back_takes_calls_again() {
     sleep(Duration::from_millis(1300)).await;
     calls(&channel, 10).await;
     assert_eq!((first.started(), second.started()), (15, 5));
+    let endpoints = channel.snapshot().endpoints;
+    assert!(endpoints.iter().all(|endpoint| endpoint.last_connect_error.is_none()), "{endpoints:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep};
 use crate::balance::{address, endpoints};
 use crate::raw::Pieces;
 use crate::retry_policy::Response::{self, Fails, FailsWithPushback, Ok as Succeeds, Refuses};
-use crate::retry_policy::{config, serve};
+use crate::retry_policy::{check_counts, config, serve};
 use crate::support::peer::{Frame, OK, OK_HEADERS, PIPE, Peer, envelope};
 use crate::support::{
     CHAT, Echo, Message, Messages, REPEAT, Receiver, Served, chat, connected_by, in_flight, items, raw,
@@ -90,6 +90,7 @@ async fn hedged_call_takes_the_first_response_and_cancels_the_others() {
         cancelled(&mut peer, stream).await;
     }
     assert_eq!(channel.lanes()[0].in_flight, 0);
+    check_counts(&channel, [0, 0, 2]);
 }
 
 /// Makes one unary call, and one call with two requests, and compares outcome and attempts: the times in milliseconds
@@ -217,6 +218,7 @@ async fn attempts_send_the_same_messages_until_one_responds() {
     let more = settled(&mut peer).await;
     assert!(more.is_empty(), "a third attempt: {more:?}");
     assert_eq!(in_flight(&channel), 0);
+    check_counts(&channel, [0, 0, 1]);
 }
 
 /// Length of a message that fills a pack, with its prefix.

@@ -123,7 +123,17 @@ async fn check(
             assert_eq!(*previous, (!is_transparent).then(|| number.to_string()));
             former = *at;
         }
+        let transparent = delays.iter().filter(|delay| **delay == (0..=0)).count() as u64;
+        check_counts(&channel, [delays.len() as u64 - transparent, transparent, 0]);
     }
+}
+
+/// Compares the channel's retries, transparent retries and hedges, which were all at one peer.
+pub(crate) fn check_counts(channel: &Channel, expected: [u64; 3]) {
+    let counted = channel.snapshot().further_attempts;
+    let counts = counted.iter().map(|it| [it.retries, it.transparent_retries, it.hedges]);
+    assert_eq!(counts.collect::<Vec<_>>(), if expected == [0; 3] { vec![] } else { vec![expected] });
+    assert!(counted.iter().all(|it| it.peer.is_some()), "{counted:?}");
 }
 
 #[tokio::test(start_paused = true)]
