@@ -14,16 +14,19 @@ use tokio::time::Instant;
 /// let peer = CallPeer::new();
 /// let options = CallOptions::default().peer(&peer);
 /// // Calls with these options, one after the other.
-/// println!("{:?}", peer.address());
+/// println!("attempt {}, to {:?}", peer.attempts(), peer.address());
 /// # }
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct CallPeer(Arc<Mutex<Option<SentTo>>>);
 
+/// The last attempt at the call.
 #[derive(Debug)]
 struct SentTo {
     address: Arc<str>,
     deadline: Option<Instant>,
+    /// Number of attempts so far.
+    attempts: u32,
 }
 
 impl CallPeer {
@@ -51,15 +54,21 @@ impl CallPeer {
         self.server().take().map(|server| server.address)
     }
 
+    /// Returns the number of attempts, retries and hedged attempts included; 0 if no call was sent. The message of a
+    /// failed call names the attempt only if the error arose on this side: a server's message is not changed.
+    pub fn attempts(&self) -> u32 {
+        self.server().as_ref().map_or(0, |sent| sent.attempts)
+    }
+
     /// Forgets the server, before another call.
     pub fn clear(&self) {
         *self.server() = None;
     }
 
-    /// Notes that an attempt is sent now to an endpoint with this timeout.
-    pub(crate) fn note(&self, address: &Arc<str>, timeout: Option<Duration>) {
+    /// Notes that an attempt is sent now to an endpoint with this timeout. `attempts` is the number of attempts so far.
+    pub(crate) fn note(&self, address: &Arc<str>, timeout: Option<Duration>, attempts: u32) {
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-        *self.server() = Some(SentTo { address: Arc::clone(address), deadline });
+        *self.server() = Some(SentTo { address: Arc::clone(address), deadline, attempts });
     }
 
     fn server(&self) -> MutexGuard<'_, Option<SentTo>> {

@@ -595,7 +595,7 @@ impl Channel {
     ) -> Box<CallOptions> {
         let (started, own) = (Instant::now(), timeout::from_metadata(metadata).ok().flatten());
         let timeout = own.or(options.timeout);
-        let resolved = self.resolved(options.wait_for_ready);
+        let resolved = self.resolved(options.waits_for_ready());
         match timeout {
             None => resolved.await,
             Some(timeout) => drop(tokio::time::timeout(timeout, resolved).await),

@@ -65,8 +65,8 @@ pub fn channel_builder(target: &str) -> ChannelBuilder {
     let address =
         |server: &&str| server.parse().map_or_else(|_| Address::Name((*server).to_owned()), Address::Tcp);
     let endpoints = servers.iter().map(address).map(Endpoint::new);
-    // The first one is the default `:authority`.
-    Channel::builder(servers[0]).resolver(EndpointList::new(endpoints))
+    // The first one is the default `:authority`, but messages are about any of them.
+    Channel::builder(servers[0]).resolver(EndpointList::new(endpoints)).name(target)
 }
 
 /// Returns the lanes of a channel with at most this many connections.

@@ -309,10 +309,13 @@ fn streams_cancelled_as_planned_have_no_failures() {
 fn invalid_policies_configs_and_lists_are_bad_arguments() {
     let timeout = r#"{"methodConfig": [{"name": [{}], "timeout": "1"}]}"#;
     let policy = r#"{"loadBalancingConfig": [{"round_robin": {}}]}"#;
+    let misspelt = r#"{"loadBalancingConfig": [{"round_robbin": {}}]}"#;
     let checks: &[(&[&str], &str)] = &[
         (&["--lb", "fastest"], "invalid value 'fastest' for '--lb <POLICY>'"),
         (&["--service-config", timeout], "methodConfig[0].timeout: expected a duration such as \"1.5s\""),
         (&["--service-config", "{"], "the service config is not JSON"),
+        (&["--service-config", "nope.json"], "; to read a file, use --service-config @nope.json"),
+        (&["--service-config", misspelt], "found round_robbin; did you mean `round_robin`?"),
         (&["--service-config", policy, "--lb", "round_robin"], "leave out --lb"),
     ];
     let check = |words: &[&str], expected: &str| {
@@ -327,4 +330,28 @@ fn invalid_policies_configs_and_lists_are_bad_arguments() {
     }
     check(&["load", "a:1,unix:/b"], "may have only HOST:PORT, not `unix:/b`");
     check(&["call", "https://a:1,b:2", "list"], "lists several servers");
+}
+
+#[test]
+fn unknown_fields_of_a_service_config_are_warnings() {
+    let [(_server, address)] = servers();
+    let config = r#"{"methodConfg": [], "methodConfig": [{"name": [{}], "timout": "1s"}]}"#;
+    let words = ["call", &address, UNARY, "--service-config", config];
+    let (code, stdout, stderr) = outcome(thalweg(&words).output().unwrap());
+    assert_eq!((code, stdout.trim()), (Some(0), "{}"), "{stderr}");
+    let expected = "warning: service config, methodConfg: unknown field, ignored; did you mean `methodConfig`?\n\
+                    warning: service config, methodConfig[0].timout: unknown field, ignored; did you mean `timeout`?\n";
+    assert_eq!(stderr, expected);
+}
+
+/// A channel over a list has one name for all servers: the error is about the one that was called.
+#[test]
+fn errors_name_the_list_and_the_server_of_the_call() {
+    let servers = servers::<2>();
+    let target = list(&servers);
+    let words =
+        ["call", &target, "grpc.testing.TestService/EmptyCall", "--lb", "round_robin", "--timeout", "1ns"];
+    let (code, _, stderr) = outcome(thalweg(&words).output().unwrap());
+    assert_ne!(code, Some(0));
+    assert!(stderr.contains(&format!("EmptyCall to {target}")), "{stderr}");
 }

@@ -83,7 +83,7 @@ impl<'a> Attempts<'a> {
             self.is_full = false;
             self.note(Phase::FreeStream);
             let _waits = self.channel.endpoints().waiting_calls().enter();
-            let connection = self.ticket.wait(self.options.wait_for_ready).await;
+            let connection = self.ticket.wait(self.options.waits_for_ready()).await;
             return self.waited(connection);
         }
         let affinity = self.affinity();
@@ -92,7 +92,7 @@ impl<'a> Attempts<'a> {
         }
         self.note(Phase::Connection);
         let _waits = self.channel.endpoints().waiting_calls().enter();
-        let connection = self.channel.endpoints().connected(affinity, self.options.wait_for_ready).await;
+        let connection = self.channel.endpoints().connected(affinity, self.options.waits_for_ready()).await;
         self.waited(connection)
     }
 
@@ -120,7 +120,7 @@ impl<'a> Attempts<'a> {
             match self.open_on(&connection, &slot) {
                 Ok(key) => {
                     if let Some(peer) = &self.options.peer {
-                        peer.note(&connection.peer, connection.call_timeout());
+                        peer.note(&connection.peer, connection.call_timeout(), self.call.progress.attempt());
                     }
                     return Ok((connection, key));
                 }

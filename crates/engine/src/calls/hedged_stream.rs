@@ -144,7 +144,7 @@ where
         if let Some(peer) = &self.options.peer
             && peer.address().as_ref() != Some(&connection.peer)
         {
-            peer.note(&connection.peer, connection.call_timeout());
+            peer.note(&connection.peer, connection.call_timeout(), self.call.progress.attempt());
         }
         let headers = match event {
             Event::Failed(status) => return (Ended::Invalid(status), own),

@@ -103,7 +103,7 @@ impl<M: Encode, R: AwaitedResponse> Hedged<'_, M, R> {
             let Self { message, awaited, .. } = self;
             let attempt = UnaryAttempt::new(&connection, &mut attempts, message, &mut large, *awaited).await;
             if let Some(peer) = &self.options.peer {
-                peer.note(&connection.peer, connection.call_timeout());
+                peer.note(&connection.peer, connection.call_timeout(), self.call.progress.attempt());
             }
             return match attempt {
                 Attempt::Done(Ok(arrived)) => match R::failure(&arrived) {

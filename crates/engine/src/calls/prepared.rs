@@ -181,6 +181,19 @@ impl Prepared {
         emitted.is_ok().then_some(extra)
     }
 
+    /// Runs the call until its deadline. Not even started after it: timers are coarse, and a response may be faster.
+    pub(super) async fn within<T>(
+        &self,
+        deadline: Instant,
+        call: impl Future<Output = Result<T, Status>>,
+    ) -> Result<T, Status> {
+        if deadline <= Instant::now() {
+            self.progress.note(Phase::Unsent);
+            return Err(Status::deadline_exceeded());
+        }
+        within(Some(deadline), call).await
+    }
+
     /// Prepares another attempt that is measured for itself while others are under way. `previous` is the number of
     /// earlier ones, at least 1.
     pub(super) fn hedge(&self, previous: u32) -> Self {

@@ -9,7 +9,7 @@ use thalweg_balance::service_config::AttemptPolicy;
 
 use super::attempts::{Attempts, FailureKind};
 use super::hedged_unary;
-use super::prepared::{Prepared, within};
+use super::prepared::Prepared;
 use super::unary_attempt::{
     Arrived, Attempt, AwaitedResponse, Outcome, POOLED_INBOX_CAPACITY_MAX, UnaryAttempt, put_inbox,
 };
@@ -57,7 +57,7 @@ impl Channel {
                 let attempts = pin!(attempts(self, &call, message, options, awaited));
                 match call.deadline {
                     None => attempts.await,
-                    deadline => within(deadline, attempts).await,
+                    Some(deadline) => call.within(deadline, attempts).await,
                 }
             };
             match outcome {
@@ -101,7 +101,7 @@ pub(super) fn attempts<M: Encode, R: AwaitedResponse>(
                 None => Box::pin(attempts.wait_for_connection()).await?,
             };
             if let Some(peer) = &options.peer {
-                peer.note(&connection.peer, connection.call_timeout());
+                peer.note(&connection.peer, connection.call_timeout(), call.progress.attempt());
             }
             match UnaryAttempt::new(&connection, &mut attempts, message, &mut large, awaited).await {
                 Attempt::Done(outcome) if !(R::MAY_HAVE_FAILED && attempts.has_policy()) => {

@@ -87,8 +87,8 @@ impl Balanced {
             let mut wait_until = None;
             match self.views.pick(affinity) {
                 Picked::Connection(connection) => return Ok(connection),
-                Picked::Failed(message) if !wait_for_ready => {
-                    return Err(Status::unavailable(message.to_string()));
+                Picked::Failed(failure) if !wait_for_ready => {
+                    return Err(Status::unavailable(failure.to_string()));
                 }
                 Picked::WaitUntil(at) => wait_until = Some(at),
                 Picked::Failed(_) | Picked::Wait => {}
@@ -138,7 +138,7 @@ impl Balanced {
 
     /// Returns why calls fail at the moment, if they do. This is no call: it connects nothing.
     pub(super) fn error(&self) -> Option<String> {
-        Some(self.views.current().picker.failure()?.to_string())
+        Some(self.views.current().failure()?.to_string())
     }
 
     /// Starts the control's task if it does not run: the first time, and after its runtime has ended. Returns false if

@@ -380,6 +380,7 @@ impl Control {
             };
             self.entries.push(entry);
         }
+        self.share_lanes(selected.len());
         for entry in &former {
             self.events.note_endpoint("endpoint removed:", entry.set.id, entry.set.name());
         }
@@ -415,6 +416,18 @@ impl Control {
         Ok(rejected.is_some())
     }
 
+    /// Divides the cap of adaptive lanes among the endpoints, whose number may have changed.
+    fn share_lanes(&self, endpoints: usize) {
+        let shared = self.factory.lanes.cap_for_endpoint(endpoints);
+        for Entry { endpoint, set, .. } in &self.entries {
+            let own =
+                endpoint.get::<OwnSettings>().map(|OwnSettings(own)| own.lanes().cap_for_endpoint(endpoints));
+            if let Some(cap) = own.unwrap_or(shared) {
+                set.set_cap(cap);
+            }
+        }
+    }
+
     fn create_entry(&self, endpoint: &Endpoint, endpoints: usize) -> Entry {
         // A later service config may choose a policy that reads reports.
         let may_change = self.configuration.is_some();
@@ -448,7 +461,7 @@ impl Control {
             }
             let endpoints = self.entries.iter().map(|entry| Arc::clone(&entry.set)).collect();
             let (picker, state) = (Arc::new(NoneReady::waiting()), ConnectivityState::Idle);
-            self.publish(channel, &View { endpoints, withheld: Vec::new(), picker, state });
+            self.publish(channel, &View { endpoints, withheld: Vec::new(), picker, policy: None, state });
         }
         is_idle
     }
@@ -524,6 +537,7 @@ impl Control {
                 endpoints: Vec::new(),
                 withheld: Vec::new(),
                 picker: Arc::new(NoneReady::because(Arc::clone(error))),
+                policy: None,
                 state: ConnectivityState::TransientFailure,
             },
             None if !self.is_resolved => return None,
@@ -546,6 +560,7 @@ impl Control {
                     endpoints: self.entries.iter().map(|entry| Arc::clone(&entry.set)).collect(),
                     withheld,
                     picker: decision.picker,
+                    policy: Some(self.policy.name()),
                     state: decision.state,
                 }
             }

@@ -1,5 +1,6 @@
 //! The last decision of a balanced channel's policy, and picks by it.
 
+use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Instant;
@@ -39,6 +40,8 @@ pub(super) struct View {
     /// Whether an endpoint takes no calls although it is connected: it is unhealthy or ejected. May be shorter.
     pub(super) withheld: Vec<bool>,
     pub(super) picker: Arc<dyn Picker>,
+    /// Name of the policy that has made the decision; `None` if none has.
+    pub(super) policy: Option<&'static str>,
     pub(super) state: ConnectivityState,
 }
 
@@ -46,6 +49,15 @@ impl View {
     #[inline]
     fn connection(&self, at: usize, affinity: Option<u64>) -> Option<Arc<Connection>> {
         self.endpoints.get(at)?.pick(affinity)
+    }
+
+    fn failure_for(&self, reason: Arc<str>) -> PickFailure {
+        PickFailure { policy: self.policy, reason }
+    }
+
+    /// Returns why all calls fail at the moment, if they do.
+    pub(super) fn failure(&self) -> Option<PickFailure> {
+        self.picker.failure().map(|reason| self.failure_for(reason))
     }
 
     fn connect(&self, at: usize) {
@@ -62,8 +74,22 @@ pub(super) enum Picked {
     Wait,
     /// Wait for the next decision, and until then at the latest.
     WaitUntil(Instant),
-    /// The reason why no endpoint is ready.
-    Failed(Arc<str>),
+    Failed(PickFailure),
+}
+
+/// Why a pick failed: displays the policy and its reason.
+pub(super) struct PickFailure {
+    policy: Option<&'static str>,
+    reason: Arc<str>,
+}
+
+impl fmt::Display for PickFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.policy {
+            Some(policy) => write!(f, "{policy}: {}", self.reason),
+            None => f.write_str(&self.reason),
+        }
+    }
 }
 
 /// Maximum number of picks per call. A picked endpoint may have lost its connection since the decision.
@@ -139,7 +165,7 @@ impl Views {
                 }
                 Pick::Queue => return Picked::Wait,
                 Pick::QueueUntil(at) => return Picked::WaitUntil(at),
-                Pick::Fail(message) => return Picked::Failed(message),
+                Pick::Fail(reason) => return Picked::Failed(view.failure_for(reason)),
             };
             if let Some(connection) = view.connection(at, affinity) {
                 return Picked::Connection(connection);
@@ -198,6 +224,7 @@ impl ThreadView {
             endpoints: Vec::new(),
             withheld: Vec::new(),
             picker: Arc::new(NoneReady::waiting()),
+            policy: None,
             state: ConnectivityState::Idle,
         };
         let turn = (random_unit() * u64::from(u32::MAX) as f64) as u64;

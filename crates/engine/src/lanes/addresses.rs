@@ -119,7 +119,7 @@ impl Addresses {
         }
         failures.sort_by_key(|(number, _)| *number);
         let failures: Vec<_> = failures.into_iter().map(|(_, status)| status).collect();
-        Err(failed_all(&self.target, &failures))
+        Err(failed_all(&self.name(), &failures))
     }
 
     /// Moves the address that worked last to the front.
@@ -135,12 +135,12 @@ impl Addresses {
         let (version, other) = if local.is_ipv4() { (4, 6) } else { (6, 4) };
         Status::unavailable(format!(
             "{} has no IPv{version} address to connect to from {local}; use a local IPv{other} address",
-            self.target
+            self.name()
         ))
     }
 
     pub(super) fn timed_out(&self, when: &str) -> Status {
-        Status::unavailable(format!("no connection to {} within {:?}: {when}", self.target, self.timeout))
+        Status::unavailable(format!("no connection to {} within {:?}: {when}", self.name(), self.timeout))
     }
 }
 
@@ -246,9 +246,9 @@ impl Step {
 const FAILURES_NAMED_MAX: usize = 4;
 
 /// Returns the error for a target none of whose addresses could be connected to.
-fn failed_all(target: &Target, failures: &[Status]) -> Status {
+fn failed_all(name: &str, failures: &[Status]) -> Status {
     match failures {
-        [] => Status::unavailable(format!("{target} has no address")),
+        [] => Status::unavailable(format!("{name} has no address")),
         [only] => only.clone(),
         failures => {
             let named: Vec<&str> = failures.iter().take(FAILURES_NAMED_MAX).map(Status::message).collect();
@@ -258,7 +258,7 @@ fn failed_all(target: &Target, failures: &[Status]) -> Status {
             };
             let (count, named) = (failures.len(), named.join("; "));
             Status::unavailable(format!(
-                "failed to connect to any of {count} addresses of {target}: {named}{more}"
+                "failed to connect to any of {count} addresses of {name}: {named}{more}"
             ))
         }
     }
@@ -270,11 +270,10 @@ mod tests {
 
     #[test]
     fn error_names_four_of_many_addresses() {
-        let target = Target::parse("somewhere:1").expect("a target");
         let failures: Vec<Status> =
             (1..=6).map(|number| Status::unavailable(format!("no {number}"))).collect();
         let check = |count: usize, expected: &str| {
-            assert_eq!(failed_all(&target, &failures[..count]).message(), expected);
+            assert_eq!(failed_all("somewhere:1", &failures[..count]).message(), expected);
         };
         check(0, "somewhere:1 has no address");
         check(1, "no 1");

@@ -340,6 +340,20 @@ impl LaneSet {
         }
     }
 
+    /// Changes the maximum of adaptive lanes, which the endpoints of a channel share.
+    pub(crate) fn set_cap(&self, cap: usize) {
+        if let Some(policy_task) = &self.policy_task {
+            policy_task.set_cap(cap);
+            self.ensure_policy_task();
+        }
+    }
+
+    fn ensure_policy_task(&self) {
+        if let Some(policy_task) = &self.policy_task {
+            policy_task.ensure_running(|| Some((self.runtime()?, self.weak.clone() as _)));
+        }
+    }
+
     /// Notes that a call has to wait for a stream, which may be a reason to open another lane.
     pub(crate) fn note_waiting(&self) {
         if let Some(policy_task) = &self.policy_task {
@@ -466,9 +480,7 @@ impl LaneObserver for LaneSet {
             self.became_ready.notify_waiters();
             self.queue().wake_next();
         }
-        if let Some(policy_task) = &self.policy_task {
-            policy_task.ensure_running(|| Some((self.runtime()?, self.weak.clone() as _)));
-        }
+        self.ensure_policy_task();
         if let Some(observer) = self.observer.as_ref().and_then(Weak::upgrade) {
             observer.changed();
         }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use thalweg_engine::policy::PolicyConfig;
 use thalweg_engine::{
     Address, CallOptions, CallPeer, Channel, ChannelConfig, Code, ConnectivityState, Endpoint, EndpointList,
-    Resolution, Resolver, Resolving, RetryPolicy,
+    Lanes, Resolution, Resolver, Resolving, RetryPolicy,
 };
 use tokio::io::DuplexStream;
 use tokio::task::JoinHandle;
@@ -337,7 +337,7 @@ async fn calls_fail_with_the_reasons_when_all_servers_are_down_and_wait_if_asked
     let text = error.message();
     let reasons =
         [1, 2, 3].map(|server| format!("failed to connect to {}: connection refused", address(server)));
-    assert!(text.starts_with(&format!("none of 3 servers is ready: {}", reasons[0])), "{text}");
+    assert!(text.starts_with(&format!("round_robin: none of 3 servers is ready: {}", reasons[0])), "{text}");
     assert!(reasons.iter().all(|reason| text.contains(reason)), "{text}");
     assert!(text.ends_with(" [/test.Echo/Echo to fleet:1, connecting]"), "{text}");
     let retry = RetryPolicy::new(2, [Code::Unavailable]);
@@ -348,14 +348,15 @@ async fn calls_fail_with_the_reasons_when_all_servers_are_down_and_wait_if_asked
         "; all 2 attempts of the retry policy failed [/test.Echo/Echo to fleet:1, attempt 2, connecting]";
     assert!(error.message().ends_with(expected), "{error}");
     let asked = call_options(|options| {
-        options.wait_for_ready = true;
+        options.wait_for_ready = Some(true);
         options.timeout = Some(Duration::from_millis(10));
     });
     let error = soon(spawn_echo_with(&channel, raw("x"), asked)).await.expect("no panic");
     let error = error.expect_err("no server");
-    let expected = "deadline exceeded: no connection was ready: none of 3 servers is ready: ";
+    let expected = "deadline exceeded: no connection was ready: round_robin: none of 3 servers is ready: ";
     assert!(error.message().starts_with(expected), "{error}");
-    let waiting = spawn_echo_with(&channel, raw("x"), call_options(|options| options.wait_for_ready = true));
+    let waiting =
+        spawn_echo_with(&channel, raw("x"), call_options(|options| options.wait_for_ready = Some(true)));
     settle().await;
     let service = network.start(2);
     soon(waiting).await.expect("no panic").expect("a response");
@@ -548,4 +549,49 @@ async fn dropped_channel_leaves_no_connection() {
     };
     let outcome = timeout(Duration::from_secs(10), ended).await;
     assert!(outcome.is_ok(), "{} tasks, {tasks} before", runtime.metrics().num_alive_tasks());
+}
+
+/// A caller's own setting wins over the service config, as in gRPC.
+#[tokio::test(start_paused = true)]
+async fn wait_for_ready_of_a_call_overrides_the_service_config() {
+    let config =
+        |waits: bool| format!(r#"{{ "methodConfig": [{{ "name": [{{}}], "waitForReady": {waits} }}] }}"#);
+    for (configured, own, expected) in
+        [(true, None, true), (true, Some(false), false), (false, None, false), (false, Some(true), true)]
+    {
+        let network = Network::default();
+        let channel = network.channel(EndpointList::new(endpoints(&[1])), |channel| {
+            channel.service_config = Some(config(configured).into());
+        });
+        let call = spawn_echo_with(&channel, raw("x"), call_options(|options| options.wait_for_ready = own));
+        sleep(Duration::from_secs(3)).await;
+        assert_eq!(!call.is_finished(), expected, "{configured}, {own:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn servers_share_the_cap_of_lanes_as_their_list_changes() {
+    let network = Network::default();
+    let _services = [1, 2, 3, 4].map(|number| network.start(number));
+    let servers = EndpointList::new(endpoints(&[1]));
+    let channel = network.channel(servers.clone(), |config| config.lanes = Lanes::adaptive().cap(4));
+    calls(&channel, 1).await;
+    let lanes = || {
+        let endpoints = channel.snapshot().endpoints;
+        endpoints.iter().map(|endpoint| endpoint.lanes.len()).collect::<Vec<_>>()
+    };
+    channel.open_lanes(3, "for the test");
+    sleep(Duration::from_secs(5)).await;
+    assert_eq!(lanes(), [4]);
+    servers.set(endpoints(&[1, 2, 3, 4]));
+    sleep(Duration::from_secs(5)).await;
+    assert_eq!(lanes(), [1, 1, 1, 1]);
+    servers.set(endpoints(&[3]));
+    sleep(Duration::from_secs(5)).await;
+    // Idle lanes close, but not because of the former cap.
+    channel.open_lanes(3, "for the test");
+    sleep(Duration::from_secs(5)).await;
+    assert_eq!(lanes(), [1]);
+    let events = format!("{:?}", channel.snapshot().endpoints[0].events);
+    assert!(events.contains("closed: ") && !events.contains("the cap of 1"), "{events}");
 }

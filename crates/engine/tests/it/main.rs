@@ -18,6 +18,7 @@ mod keepalive;
 mod load_reports;
 mod local;
 mod misbehaving;
+mod own_policy;
 mod pings;
 mod rates;
 mod raw;

@@ -244,7 +244,8 @@ async fn last_config_stays_after_an_invalid_one_and_its_servers_are_used() {
 async fn calls_fail_while_the_first_config_is_invalid() {
     let operator = Operator::new(&[1], r#"{ "methodConfig": 5 }"#);
     let (_network, _servers, channel) = fleet(&operator, |_| {});
-    let waiting = spawn_echo_with(&channel, raw("x"), call_options(|options| options.wait_for_ready = true));
+    let waiting =
+        spawn_echo_with(&channel, raw("x"), call_options(|options| options.wait_for_ready = Some(true)));
     for _ in 0..3 {
         let status = soon(echo(&channel, raw("x"))).await.expect_err("no config");
         assert_eq!(status.code(), Code::Unavailable);

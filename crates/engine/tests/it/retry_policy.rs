@@ -6,7 +6,7 @@ use std::time::Duration;
 use http::Request;
 use thalweg_engine::http2::ErrorCode;
 use thalweg_engine::http2::frame::Kind;
-use thalweg_engine::{CallOptions, Channel, ChannelConfig, Code, RetryPolicy, Status};
+use thalweg_engine::{CallOptions, CallPeer, Channel, ChannelConfig, Code, RetryPolicy, Status};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
@@ -220,6 +220,31 @@ async fn call_may_have_its_own_policy() {
     let call = spawn_echo_with(&channel, raw("x"), options);
     assert_eq!(serve(&mut peer, &[Fails(Code::Aborted), Succeeds]).await.len(), 2);
     soon(call).await.expect("no panic").expect("a response");
+}
+
+/// Messages of servers are not changed; [`CallPeer`] says which attempt they are of.
+#[tokio::test(start_paused = true)]
+async fn caller_learns_the_number_of_attempts() {
+    for is_unary in [true, false] {
+        let (channel, mut peer, _accepted) = connected_by(config(POLICY, ""), &[]).await;
+        let peers = CallPeer::new();
+        let options = CallOptions::default().peer(&peers);
+        let call = if is_unary {
+            spawn_echo_with(&channel, raw("x"), options)
+        } else {
+            let channel = channel.clone();
+            tokio::spawn(async move {
+                let mut responses = stream(&channel, &CHAT, items(vec![raw("x")]), &options).await?;
+                Ok(responses.message().await?.expect("a message"))
+            })
+        };
+        assert_eq!(serve(&mut peer, &[UNAVAILABLE, UNAVAILABLE, Fails(Code::NotFound)]).await.len(), 3);
+        let error = soon(call).await.expect("no panic").expect_err("a failure");
+        assert_eq!((error.code(), error.message()), (Code::NotFound, ""));
+        assert_eq!((peers.attempts(), peers.address().as_deref()), (3, Some("memory:1")));
+        peers.clear();
+        assert_eq!((peers.attempts(), peers.address()), (0, None));
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -357,7 +357,7 @@ async fn connections_and_lanes_are_counted() {
 
     let running = Running::start(port.listen());
     let mut options = CallOptions::default();
-    options.wait_for_ready = true;
+    options.wait_for_ready = Some(true);
     let call = channel.unary::<_, Raw>(&ECHO, Request::new(raw("x")), &options);
     soon(call).await.expect("a response");
     crate::support::echo(&channel, raw("x")).await.expect("a response");

@@ -59,7 +59,7 @@ impl Service<Request<Body>> for Connection {
             return CallFuture(Box::pin(self.engine.raw(request, options)));
         }
         let mut options = options.clone();
-        options.wait_for_ready = waits.map_or(options.wait_for_ready, |WaitForReady(waits)| *waits);
+        options.wait_for_ready = waits.map_or(options.wait_for_ready, |WaitForReady(waits)| Some(*waits));
         options.peer = peer.map(|SentTo(peer)| peer.clone());
         CallFuture(Box::pin(self.engine.raw(request, &options)))
     }
