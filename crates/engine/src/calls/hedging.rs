@@ -165,10 +165,11 @@ impl<M: Encode, R: AwaitedResponse> Hedged<'_, M, R> {
         attempts.retries = Retries::with_fields(fields);
         let mut large = None;
         loop {
-            let connection = match attempts.next_connection().await {
+            let connection = match attempts.connection_untried_by(self.call).await {
                 Ok(connection) => connection,
                 Err(status) => return failed(status, Progress::Processed),
             };
+            self.call.note_tried(&connection);
             let Self { message, awaited, .. } = self;
             let attempt = UnaryAttempt::new(&connection, &mut attempts, message, &mut large, *awaited).await;
             if let Some(peer) = &self.options.peer {

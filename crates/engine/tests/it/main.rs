@@ -17,6 +17,7 @@ mod keepalive;
 mod load_reports;
 mod local;
 mod misbehaving;
+mod one_bad_server;
 mod pings;
 mod rates;
 mod raw;
