@@ -4,8 +4,8 @@
 //!
 //! - `{"open": {"servers": ["127.0.0.1:1"], "service_config": "{}"}}` replaces the channel. The answer is `{}`, or
 //!   `{"rejected": "…"}` with the error in the service config.
-//! - `{"call": {"timeout_ms": 100, "stream": false}}` makes a call, whose code the answer has, named as in grpc-go:
-//!   `{"code": "Unavailable"}`.
+//! - `{"call": {"timeout_ms": 100, "stream": false, "key": "a"}}` makes a call, whose code the answer has, named as in
+//!   grpc-go: `{"code": "Unavailable"}`. The key, if it is not empty, is sent as header `x-key`.
 
 use std::error::Error;
 use std::net::SocketAddr;
@@ -22,7 +22,7 @@ use thalweg_load::services::proto::benchmark_service_client::BenchmarkServiceCli
 #[serde(rename_all = "lowercase")]
 enum Command {
     Open { servers: Vec<SocketAddr>, service_config: String },
-    Call { timeout_ms: u64, stream: bool },
+    Call { timeout_ms: u64, stream: bool, key: String },
 }
 
 #[tokio::main]
@@ -37,10 +37,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
                 }
                 Err(error) => json!({ "rejected": error.to_string() }),
             },
-            Command::Call { timeout_ms, stream } => {
+            Command::Call { timeout_ms, stream, key } => {
                 let channel = channel.clone().ok_or("no channel is open")?;
                 let client = BenchmarkServiceClient::new(channel);
-                let outcome = call(&client, Duration::from_millis(timeout_ms), stream).await;
+                let outcome = call(&client, Duration::from_millis(timeout_ms), stream, &key).await;
                 json!({ "code": name(outcome.err().map_or(Code::Ok, |status| status.code())) })
             }
         };
@@ -54,10 +54,19 @@ fn open(servers: Vec<SocketAddr>, service_config: String) -> Result<Channel, Box
     Ok(channel.service_config(service_config).connect_lazy()?)
 }
 
-async fn call(client: &BenchmarkServiceClient, timeout: Duration, is_stream: bool) -> Result<(), Status> {
+async fn call(
+    client: &BenchmarkServiceClient,
+    timeout: Duration,
+    is_stream: bool,
+    key: &str,
+) -> Result<(), Status> {
     if !is_stream {
         let mut request = Request::new(SimpleRequest::default());
         request.set_timeout(timeout);
+        if !key.is_empty() {
+            let value = key.parse().map_err(|_| Status::new(Code::Internal, "invalid key"))?;
+            request.metadata_mut().insert("x-key", value);
+        }
         return client.unary_call(request).await.map(drop);
     }
     let mut request = Request::new(tokio_stream::iter([SimpleRequest::default(), SimpleRequest::default()]));

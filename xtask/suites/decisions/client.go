@@ -13,20 +13,24 @@ import (
 
 	"google.golang.org/grpc"
 	_ "google.golang.org/grpc/balancer/leastrequest"       // Registers the policy.
+	_ "google.golang.org/grpc/balancer/ringhash"           // Registers the policy.
 	_ "google.golang.org/grpc/balancer/weightedroundrobin" // Registers the policy.
 	"google.golang.org/grpc/credentials/insecure"
+	_ "google.golang.org/grpc/health" // Registers the health checks of clients.
 	pb "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/resolver/manual"
 	"google.golang.org/grpc/status"
+	_ "google.golang.org/grpc/xds" // Registers outlier_detection_experimental.
 )
 
 // client is under observation. It has one channel at a time.
 type client interface {
 	// open replaces its channel. It returns a rejection if it does not accept the service config.
 	open(servers []string, serviceConfig string) error
-	// call returns the name of the code of a call.
-	call(timeout time.Duration, isStream bool) (string, error)
+	// call returns the name of the code of a call. The key is sent as header x-key, unless it is empty.
+	call(timeout time.Duration, isStream bool, key string) (string, error)
 }
 
 // rejection is a client's error in a service config.
@@ -37,11 +41,15 @@ type grpcGo struct {
 	channel *grpc.ClientConn
 }
 
-func (g *grpcGo) open(servers []string, serviceConfig string) error {
+func (g *grpcGo) close() {
 	if g.channel != nil {
 		_ = g.channel.Close()
 		g.channel = nil
 	}
+}
+
+func (g *grpcGo) open(servers []string, serviceConfig string) error {
+	g.close()
 	var state resolver.State
 	for _, server := range servers {
 		state.Endpoints = append(state.Endpoints, resolver.Endpoint{Addresses: []resolver.Address{{Addr: server}}})
@@ -58,9 +66,12 @@ func (g *grpcGo) open(servers []string, serviceConfig string) error {
 	return nil
 }
 
-func (g *grpcGo) call(timeout time.Duration, isStream bool) (string, error) {
+func (g *grpcGo) call(timeout time.Duration, isStream bool, key string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
+	if key != "" {
+		ctx = metadata.AppendToOutgoingContext(ctx, "x-key", key)
+	}
 	service := pb.NewBenchmarkServiceClient(g.channel)
 	if isStream {
 		return status.Code(exchange(ctx, service)).String(), nil
@@ -108,8 +119,9 @@ type openRequest struct {
 }
 
 type callRequest struct {
-	TimeoutMs int64 `json:"timeout_ms"`
-	IsStream  bool  `json:"stream"`
+	TimeoutMs int64  `json:"timeout_ms"`
+	IsStream  bool   `json:"stream"`
+	Key       string `json:"key"`
 }
 
 type clientResponse struct {
@@ -148,8 +160,8 @@ func (c *command) open(servers []string, serviceConfig string) error {
 	return err
 }
 
-func (c *command) call(timeout time.Duration, isStream bool) (string, error) {
-	response, err := c.ask(clientRequest{Call: &callRequest{timeout.Milliseconds(), isStream}})
+func (c *command) call(timeout time.Duration, isStream bool, key string) (string, error) {
+	response, err := c.ask(clientRequest{Call: &callRequest{timeout.Milliseconds(), isStream, key}})
 	return response.Code, err
 }
 

@@ -64,11 +64,14 @@ func run(path, program string) (failed int, err error) {
 	defer ours.end()
 	reference := &grpcGo{}
 	for _, c := range s.Events {
-		theirs, err := c.observe(reference)
+		// Both clients find the servers at the same addresses: rings are made of them.
+		addresses := make([]string, len(c.Servers))
+		theirs, err := c.observe(reference, addresses)
+		reference.close()
 		if err != nil {
 			return failed, fmt.Errorf("%s, grpc-go: %w", c.Name, err)
 		}
-		mine, err := c.observe(ours)
+		mine, err := c.observe(ours, addresses)
 		if err != nil {
 			return failed, fmt.Errorf("%s, ours: %w", c.Name, err)
 		}

@@ -97,8 +97,11 @@ where
         let is_hedge = own.is_some() && fields.is_none();
         let mut attempts = Attempts::new(self.channel, self.options, own.as_deref().unwrap_or(self.call));
         attempts.retries = Retries::with_fields(fields);
-        let opened = attempts.open(&self.slot).await;
+        let opened = attempts.open_untried_by(self.call, &self.slot).await;
         drop(attempts);
+        if let Ok((connection, _)) = &opened {
+            self.call.note_tried(connection);
+        }
         if is_hedge && let Ok((connection, _)) = &opened {
             let counts = self.channel.endpoints().attempt_counts();
             counts.note(Some(&connection.peer), FurtherAttempt::Hedge);

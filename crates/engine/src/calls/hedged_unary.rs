@@ -92,10 +92,11 @@ impl<M: Encode, R: AwaitedResponse> Hedged<'_, M, R> {
         attempts.retries = Retries::with_fields(fields);
         let mut large = None;
         loop {
-            let connection = match attempts.next_connection().await {
+            let connection = match attempts.connection_untried_by(self.call).await {
                 Ok(connection) => connection,
                 Err(status) => return failed(status, Progress::Processed),
             };
+            self.call.note_tried(&connection);
             if std::mem::take(&mut is_hedge) {
                 let counts = self.channel.endpoints().attempt_counts();
                 counts.note(Some(&connection.peer), FurtherAttempt::Hedge);

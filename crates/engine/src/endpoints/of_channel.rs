@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use thalweg_balance::ConnectivityState;
+use thalweg_balance::retry::prefer_untried;
 
 use super::attempt_counts::AttemptCounts;
 use super::balanced::Balanced;
@@ -103,6 +104,21 @@ impl Endpoints {
         match &self.kind {
             Kind::One(set) => set.pick(affinity),
             Kind::Balanced(balanced) => balanced.pick(affinity),
+        }
+    }
+
+    /// Returns the connection for another attempt at a call, preferably of a server that it has not tried; `None` as
+    /// [`pick`](Self::pick).
+    pub(crate) fn pick_untried(
+        &self,
+        affinity: Option<u64>,
+        is_tried: impl Fn(&Connection) -> bool,
+    ) -> Option<Arc<Connection>> {
+        match &self.kind {
+            Kind::One(set) => set.pick(affinity),
+            Kind::Balanced(balanced) => {
+                prefer_untried(|| balanced.pick(affinity), |connection| is_tried(connection))
+            }
         }
     }
 

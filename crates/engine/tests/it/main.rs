@@ -18,6 +18,7 @@ mod keepalive;
 mod load_reports;
 mod local;
 mod misbehaving;
+mod one_bad_server;
 mod own_policy;
 mod pings;
 mod rates;
