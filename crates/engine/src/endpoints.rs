@@ -10,6 +10,7 @@
 mod balanced;
 mod configuration;
 mod control;
+mod entry;
 mod of_channel;
 mod views;
 mod wait_ticket;

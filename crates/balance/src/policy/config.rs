@@ -1,11 +1,12 @@
 //! Balancing policies as settings.
 
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::{
-    FailurePercentageEjection, LeastRequestConfig, PickFirstConfig, Policy, RingHashConfig,
+    FailurePercentageEjection, LeastRequestConfig, PickFirstConfig, Policy, RingHashConfig, RoundRobin,
     SuccessRateEjection, WeightedRoundRobinConfig,
 };
 
@@ -61,8 +62,8 @@ pub struct OutlierDetectionConfig {
     pub child_policy: Box<PolicyConfig>,
 }
 
-/// Creates a policy of the application, one per channel.
-pub trait PolicyFactory: Send + Sync + fmt::Debug {
+/// Creates a policy of the application. It is also the type of the policy's settings.
+pub trait PolicyFactory: Any + Send + Sync + fmt::Debug {
     /// Returns the policy's name in service configs.
     fn name(&self) -> &'static str;
 
@@ -73,6 +74,22 @@ pub trait PolicyFactory: Send + Sync + fmt::Debug {
 impl PartialEq for dyn PolicyFactory {
     fn eq(&self, other: &Self) -> bool {
         std::ptr::addr_eq(self, other)
+    }
+}
+
+impl PolicyConfig {
+    /// Returns the settings for [`Policy::reconfigure`].
+    pub(super) fn settings(&self) -> &dyn Any {
+        match self {
+            Self::PickFirst(config) => config,
+            Self::RoundRobin => &RoundRobin,
+            Self::LeastRequest(config) => config,
+            Self::WeightedRoundRobin(config) => config,
+            Self::RingHash(config) => config,
+            Self::RandomSubsetting(config) => config,
+            Self::OutlierDetection(config) => config,
+            Self::Custom(factory) => &**factory,
+        }
     }
 }
 

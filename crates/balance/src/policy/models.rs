@@ -35,7 +35,7 @@ fn outlier_detection_converges() {
 
 fn converge(seed: u64) {
     const INTERVAL: u64 = 10;
-    let mut random = Random(mix(seed));
+    let mut random = Random::new(seed);
     let count = 5 + random.below(20) as usize;
     let percent = random.of(&[1, 10, 30, 60]);
     let config = OutlierDetectionConfig::new(PolicyConfig::RoundRobin)
@@ -83,19 +83,23 @@ fn run(seed: u64) {
     world.check_recovery();
 }
 
-struct Random(u64);
+pub(super) struct Random(u64);
 
 impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
+    pub(super) fn new(seed: u64) -> Self {
+        Self(mix(seed))
+    }
+
+    pub(super) fn below(&mut self, limit: u64) -> u64 {
         self.0 = mix(self.0);
         self.0 % limit
     }
 
-    fn one_in(&mut self, count: u64) -> bool {
+    pub(super) fn one_in(&mut self, count: u64) -> bool {
         self.below(count) == 0
     }
 
-    fn of<T: Copy>(&mut self, choices: &[T]) -> T {
+    pub(super) fn of<T: Copy>(&mut self, choices: &[T]) -> T {
         choices[self.below(choices.len() as u64) as usize]
     }
 }
@@ -112,7 +116,7 @@ struct World {
     now: Instant,
 }
 
-const STATES: [ConnectivityState; 5] = [
+pub(super) const STATES: [ConnectivityState; 5] = [
     ConnectivityState::Idle,
     ConnectivityState::Connecting,
     ConnectivityState::Ready,
@@ -122,7 +126,7 @@ const STATES: [ConnectivityState; 5] = [
 
 impl World {
     fn new(seed: u64) -> Self {
-        let mut random = Random(mix(seed));
+        let mut random = Random::new(seed);
         let config = policy(&mut random, seed % 7);
         let (policy, twin) = (config.build(seed), config.build(seed));
         let mut world = Self {
@@ -314,7 +318,7 @@ impl fmt::Display for World {
 }
 
 /// Returns a policy of the kind; one that wraps another wraps any.
-fn policy(random: &mut Random, kind: u64) -> PolicyConfig {
+pub(super) fn policy(random: &mut Random, kind: u64) -> PolicyConfig {
     match kind {
         0 => PolicyConfig::PickFirst(PickFirstConfig { shuffle_address_list: random.one_in(2) }),
         1 => PolicyConfig::RoundRobin,
