@@ -27,7 +27,7 @@ pub(super) struct Attempts<'a> {
     pub(super) ticket: WaitTicket<'a>,
     /// The last lane had no free stream.
     is_full: bool,
-    lanes_gone: u32,
+    pub(super) lanes_gone: u32,
     pub(super) retries: Retries,
 }
 

@@ -55,6 +55,17 @@ impl<M: Encode> Encode for HedgedMessage<'_, M> {
     }
 }
 
+/// One of the attempts at a call, which may start several times.
+#[derive(Default)]
+struct HedgedAttempt {
+    /// `None` for the call's first attempt, which has the call's own.
+    prepared: Option<Box<Prepared>>,
+    /// Its request headers, if they have changed.
+    fields: Option<RequestFields>,
+    /// Number of connections that did not accept it so far, which limits its transparent retries.
+    lanes_gone: u32,
+}
+
 /// How an attempt ended.
 enum Ended<S> {
     Response(Outcome<S>),
@@ -88,11 +99,12 @@ pub(super) async fn attempts<M: Encode, R: AwaitedResponse>(
     loop {
         let wake_at = match state.poll(throttle, now()) {
             HedgingStep::Start(number) => {
-                let own = (number > 0).then(|| {
+                let prepared = (number > 0).then(|| {
                     call.progress.note_attempt();
                     Box::new(call.hedge(number))
                 });
-                running.push((number, Box::pin(hedged.attempt(own, None))));
+                let attempt = HedgedAttempt { prepared, ..HedgedAttempt::default() };
+                running.push((number, Box::pin(hedged.run(attempt))));
                 continue;
             }
             HedgingStep::WaitUntil(at) => Some(Instant::from_std(at)),
@@ -100,7 +112,7 @@ pub(super) async fn attempts<M: Encode, R: AwaitedResponse>(
             HedgingStep::Ended => return last,
         };
         let ended = poll_fn(|cx| poll_ended(&mut running, cx));
-        let (number, (ended, own)) = match wake_at {
+        let (number, (ended, mut attempt)) = match wake_at {
             None => ended.await,
             Some(at) => tokio::select! {
                 biased;
@@ -116,12 +128,12 @@ pub(super) async fn attempts<M: Encode, R: AwaitedResponse>(
                 (outcome.pushback(pushback(status.metadata())), response.ok_or(status))
             }
         };
-        if let Some(own) = &own {
+        if let Some(own) = &attempt.prepared {
             call.note_hedge(own);
         }
         match state.on_outcome(number, &outcome, throttle, now()) {
             HedgingDecision::End { .. } => {
-                if let Some(own) = &own {
+                if let Some(own) = &attempt.prepared {
                     call.measure.adopt(&own.measure);
                 }
                 return result;
@@ -129,7 +141,7 @@ pub(super) async fn attempts<M: Encode, R: AwaitedResponse>(
             HedgingDecision::Continue => {
                 let status = Status::new(outcome.code, "");
                 let status = result.as_ref().err().unwrap_or(&status);
-                match &own {
+                match &attempt.prepared {
                     Some(own) => own.measure.fail(status),
                     None => {
                         call.measure.end_attempt(status);
@@ -138,31 +150,35 @@ pub(super) async fn attempts<M: Encode, R: AwaitedResponse>(
                 last = result;
             }
             HedgingDecision::Restart => {
-                let attempt = own.as_deref().unwrap_or(call);
-                attempt.measure.end_attempt(&Status::new(outcome.code, "not processed"));
-                attempt.measure.start_attempt(number, true);
-                let fields = attempt.fields_of_restart(number);
-                running.push((number, Box::pin(hedged.attempt(own, fields))));
+                call.progress.note_attempt();
+                let prepared = attempt.prepared.as_deref().unwrap_or(call);
+                if let Err(status) = &result {
+                    prepared.measure.end_attempt(status);
+                }
+                prepared.measure.start_attempt(number, true);
+                attempt.fields = prepared.fields_of_restart(number);
+                running.push((number, Box::pin(hedged.run(attempt))));
             }
         }
     }
 }
 
 impl<M: Encode, R: AwaitedResponse> Hedged<'_, M, R> {
-    /// Makes one attempt: `own`, or the call's first. `fields` are its request headers, if they have changed.
-    async fn attempt(
-        &self,
-        own: Option<Box<Prepared>>,
-        fields: Option<RequestFields>,
-    ) -> (Ended<R::Started>, Option<Box<Prepared>>) {
-        let ended = self.send(own.as_deref().unwrap_or(self.call), fields).await;
-        (ended, own)
+    /// Makes one attempt.
+    async fn run(&self, mut attempt: HedgedAttempt) -> (Ended<R::Started>, HedgedAttempt) {
+        let prepared = attempt.prepared.as_deref().unwrap_or(self.call);
+        let mut attempts = Attempts::new(self.channel, self.options, prepared);
+        attempts.retries = Retries::with_fields(attempt.fields.take());
+        attempts.lanes_gone = attempt.lanes_gone;
+        let ended = self.send(&mut attempts).await;
+        let lanes_gone = attempts.lanes_gone;
+        drop(attempts);
+        attempt.lanes_gone = lanes_gone;
+        (ended, attempt)
     }
 
-    async fn send(&self, call: &Prepared, fields: Option<RequestFields>) -> Ended<R::Started> {
+    async fn send(&self, attempts: &mut Attempts<'_>) -> Ended<R::Started> {
         let failed = |status, progress| Ended::Failed { status, progress, response: None };
-        let mut attempts = Attempts::new(self.channel, self.options, call);
-        attempts.retries = Retries::with_fields(fields);
         let mut large = None;
         loop {
             let connection = match attempts.next_connection().await {
@@ -170,7 +186,7 @@ impl<M: Encode, R: AwaitedResponse> Hedged<'_, M, R> {
                 Err(status) => return failed(status, Progress::Processed),
             };
             let Self { message, awaited, .. } = self;
-            let attempt = UnaryAttempt::new(&connection, &mut attempts, message, &mut large, *awaited).await;
+            let attempt = UnaryAttempt::new(&connection, attempts, message, &mut large, *awaited).await;
             if let Some(peer) = &self.options.peer {
                 peer.note(&connection.peer, connection.call_timeout());
             }
