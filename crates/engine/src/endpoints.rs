@@ -11,6 +11,7 @@ mod attempt_counts;
 mod balanced;
 mod configuration;
 mod control;
+mod entry;
 mod of_channel;
 mod views;
 mod wait_ticket;

@@ -52,7 +52,10 @@ func (g *grpcGo) open(servers []string, serviceConfig string) error {
 	g.close()
 	var state resolver.State
 	for _, server := range servers {
-		state.Endpoints = append(state.Endpoints, resolver.Endpoint{Addresses: []resolver.Address{{Addr: server}}})
+		address := resolver.Address{Addr: server}
+		state.Endpoints = append(state.Endpoints, resolver.Endpoint{Addresses: []resolver.Address{address}})
+		// Policies made with the package `base` know only these.
+		state.Addresses = append(state.Addresses, address)
 	}
 	list := manual.NewBuilderWithScheme("fleet")
 	list.InitialState(state)
@@ -111,6 +114,10 @@ type command struct {
 type clientRequest struct {
 	Open *openRequest `json:"open,omitempty"`
 	Call *callRequest `json:"call,omitempty"`
+	// Starts a server for each load, which it reports.
+	Serve []load `json:"serve,omitempty"`
+	// Asks how many calls these servers got.
+	Count *struct{} `json:"count,omitempty"`
 }
 
 type openRequest struct {
@@ -128,6 +135,10 @@ type clientResponse struct {
 	// Why the service config was rejected.
 	Rejected string `json:"rejected"`
 	Code     string `json:"code"`
+	// Addresses of the servers that were started.
+	Servers []string `json:"servers"`
+	// Number of calls that each of them got.
+	Counts []int `json:"counts"`
 }
 
 func startCommand(program string) (*command, error) {

@@ -1,5 +1,6 @@
 // decisions has two clients experience the same events: grpc-go's, and one that it starts. It compares their attempts
-// and outcomes, and which service configs they accept.
+// and outcomes, and which service configs they accept. Then each balances by the load that the other stack's servers
+// report.
 //
 // usage: decisions CASES.json CLIENT
 //
@@ -89,7 +90,8 @@ func run(path, program string) (failed int, err error) {
 		}
 		failed += report(name, theirs, mine, c.Deviates)
 	}
-	return failed, nil
+	more, err := observeReports(reference, ours)
+	return failed + more, err
 }
 
 func (c configCase) text() string {

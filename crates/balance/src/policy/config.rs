@@ -1,11 +1,12 @@
 //! Balancing policies as settings.
 
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::{
-    FailurePercentageEjection, LeastRequestConfig, PickFirstConfig, Policy, RingHashConfig,
+    FailurePercentageEjection, LeastRequestConfig, PickFirstConfig, Policy, RingHashConfig, RoundRobin,
     SuccessRateEjection, WeightedRoundRobinConfig,
 };
 
@@ -61,7 +62,7 @@ pub struct OutlierDetectionConfig {
     pub child_policy: Box<PolicyConfig>,
 }
 
-/// Creates a policy of the application, one per channel.
+/// Creates a policy of the application, one per channel. It is also the type of the policy's settings.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -112,7 +113,7 @@ pub struct OutlierDetectionConfig {
 ///
 /// let policy = PolicyConfig::Custom(Arc::new(Nearest { zone: "europe-west1-b".to_owned() }));
 /// ```
-pub trait PolicyFactory: Send + Sync + fmt::Debug {
+pub trait PolicyFactory: Any + Send + Sync + fmt::Debug {
     /// Returns the policy's name in service configs.
     fn name(&self) -> &'static str;
 
@@ -123,6 +124,22 @@ pub trait PolicyFactory: Send + Sync + fmt::Debug {
 impl PartialEq for dyn PolicyFactory {
     fn eq(&self, other: &Self) -> bool {
         std::ptr::addr_eq(self, other)
+    }
+}
+
+impl PolicyConfig {
+    /// Returns the settings for [`Policy::reconfigure`].
+    pub(super) fn settings(&self) -> &dyn Any {
+        match self {
+            Self::PickFirst(config) => config,
+            Self::RoundRobin => &RoundRobin,
+            Self::LeastRequest(config) => config,
+            Self::WeightedRoundRobin(config) => config,
+            Self::RingHash(config) => config,
+            Self::RandomSubsetting(config) => config,
+            Self::OutlierDetection(config) => config,
+            Self::Custom(factory) => &**factory,
+        }
     }
 }
 

@@ -116,23 +116,23 @@ fn run(seed: u64) {
     world.check_recovery();
 }
 
-struct Random(u64);
+pub(super) struct Random(u64);
 
 impl Random {
-    fn new(seed: u64) -> Self {
+    pub(super) fn new(seed: u64) -> Self {
         Self(mix(seed))
     }
 
-    fn below(&mut self, limit: u64) -> u64 {
+    pub(super) fn below(&mut self, limit: u64) -> u64 {
         self.0 = mix(self.0);
         self.0 % limit
     }
 
-    fn one_in(&mut self, count: u64) -> bool {
+    pub(super) fn one_in(&mut self, count: u64) -> bool {
         self.below(count) == 0
     }
 
-    fn of<T: Copy>(&mut self, choices: &[T]) -> T {
+    pub(super) fn of<T: Copy>(&mut self, choices: &[T]) -> T {
         choices[self.below(choices.len() as u64) as usize]
     }
 }
@@ -149,7 +149,7 @@ struct World {
     now: Instant,
 }
 
-const STATES: [ConnectivityState; 5] = [
+pub(super) const STATES: [ConnectivityState; 5] = [
     ConnectivityState::Idle,
     ConnectivityState::Connecting,
     ConnectivityState::Ready,
@@ -360,7 +360,7 @@ impl fmt::Display for World {
 }
 
 /// Returns a policy of the kind; one that wraps another wraps any.
-fn policy(random: &mut Random, kind: u64) -> PolicyConfig {
+pub(super) fn policy(random: &mut Random, kind: u64) -> PolicyConfig {
     match kind {
         0 => PolicyConfig::PickFirst(PickFirstConfig { shuffle_address_list: random.one_in(2) }),
         1 => PolicyConfig::RoundRobin,

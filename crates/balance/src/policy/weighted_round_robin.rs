@@ -4,6 +4,7 @@ mod stride;
 #[cfg(test)]
 mod tests;
 
+use std::any::Any;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -126,6 +127,12 @@ impl WeightedRoundRobin {
 impl Policy for WeightedRoundRobin {
     fn name(&self) -> &'static str {
         "weighted_round_robin"
+    }
+
+    fn reconfigure(&mut self, settings: &dyn Any) -> bool {
+        let Some(config) = settings.downcast_ref::<WeightedRoundRobinConfig>() else { return false };
+        (self.config, self.update_at) = (config.clone(), None);
+        true
     }
 
     fn needs(&self) -> Needs {

@@ -26,7 +26,7 @@ pub(super) struct Attempts<'a> {
     options: &'a CallOptions,
     pub(super) ticket: WaitTicket<'a>,
     next: Next,
-    lanes_gone: u32,
+    pub(super) lanes_gone: u32,
     pub(super) retries: Retries,
 }
 

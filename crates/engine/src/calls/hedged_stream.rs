@@ -8,14 +8,13 @@ use thalweg_balance::retry::{HedgingPolicy, Progress};
 use thalweg_http2::StreamId;
 
 use super::attempts::{Attempts, FailureKind};
-use super::hedging::{self, Ended, OwnParts};
-use super::prepared::{Prepared, RequestFields};
+use super::hedging::{self, Ended, HedgedAttempt};
+use super::prepared::Prepared;
 use super::response_reader::ResponseReader;
 use super::retries::Retries;
 use crate::call_context::Phase;
 use crate::channel::Channel;
 use crate::connection::{Connection, End, Outbox, Slot, SlotKey, Source, Substream, SubstreamOutcome};
-use crate::endpoints::FurtherAttempt;
 use crate::grpc::response::ResponseHeaders;
 use crate::options::CallOptions;
 use crate::status::Status;
@@ -48,7 +47,7 @@ enum Attempt<F, R> {
 }
 
 struct OpenAttempt<R> {
-    own: OwnParts,
+    hedged: HedgedAttempt,
     substream: Substream,
     response: R,
     /// The stream accepts no more of the request.
@@ -79,7 +78,7 @@ where
         outbox: &mut Outbox<S>,
     ) -> Result<HedgedResponse<R>, Status> {
         let Self { channel, call, .. } = self;
-        let start = |own, fields| Attempt::Opening(Box::pin(self.open(own, fields)));
+        let start = |attempt| Attempt::Opening(Box::pin(self.open(attempt)));
         // The messages are counted once, as the call's: all attempts send them.
         let first_ended = |sent| call.measure.sent(sent);
         hedging::attempts(
@@ -93,20 +92,21 @@ where
         .await
     }
 
-    async fn open(&self, own: OwnParts, fields: Option<RequestFields>) -> (Opened, OwnParts) {
-        let is_hedge = own.is_some() && fields.is_none();
-        let mut attempts = Attempts::new(self.channel, self.options, own.as_deref().unwrap_or(self.call));
-        attempts.retries = Retries::with_fields(fields);
+    async fn open(&self, mut attempt: HedgedAttempt) -> (Opened, HedgedAttempt) {
+        let prepared = attempt.prepared.take();
+        let mut attempts =
+            Attempts::new(self.channel, self.options, prepared.as_deref().unwrap_or(self.call));
+        attempts.retries = Retries::with_fields(attempt.fields.take());
+        attempts.lanes_gone = attempt.lanes_gone;
         let opened = attempts.open_untried_by(self.call, &self.slot).await;
+        attempt.lanes_gone = attempts.lanes_gone;
         drop(attempts);
         if let Ok((connection, _)) = &opened {
             self.call.note_tried(connection);
+            attempt.count(self.channel, connection);
         }
-        if is_hedge && let Ok((connection, _)) = &opened {
-            let counts = self.channel.endpoints().attempt_counts();
-            counts.note(Some(&connection.peer), FurtherAttempt::Hedge);
-        }
-        (opened, own)
+        attempt.prepared = prepared;
+        (opened, attempt)
     }
 
     fn poll<F, S: Source>(
@@ -114,17 +114,17 @@ where
         attempt: &mut Attempt<F, R>,
         outbox: &mut Outbox<S>,
         cx: &mut Context<'_>,
-    ) -> Poll<(Ended<HedgedResponse<R>>, OwnParts)>
+    ) -> Poll<(Ended<HedgedResponse<R>>, HedgedAttempt)>
     where
-        F: Future<Output = (Opened, OwnParts)>,
+        F: Future<Output = (Opened, HedgedAttempt)>,
     {
         if let Attempt::Opening(opening) = attempt {
-            let (opened, own) = ready!(opening.as_mut().poll(cx));
+            let (opened, hedged) = ready!(opening.as_mut().poll(cx));
             let (connection, key) = match opened {
                 Ok(opened) => opened,
                 Err(status) => {
                     let progress = Progress::Processed;
-                    return Poll::Ready((Ended::Failed { status, progress, response: None }, own));
+                    return Poll::Ready((Ended::Failed { status, progress, response: None }, hedged));
                 }
             };
             if self.call.deadline.is_some() {
@@ -133,7 +133,8 @@ where
             }
             let response = (self.read)(&connection, key);
             let substream = Substream::new(connection, key);
-            *attempt = Attempt::Open(Box::new(OpenAttempt { own, substream, response, is_stopped: false }));
+            *attempt =
+                Attempt::Open(Box::new(OpenAttempt { hedged, substream, response, is_stopped: false }));
         }
         let Attempt::Open(open) = attempt else { return Poll::Pending };
         let event = ready!(open.poll(self.call, outbox, cx));
@@ -141,8 +142,8 @@ where
         Poll::Ready(self.ended(*open, event))
     }
 
-    fn ended(&self, open: OpenAttempt<R>, event: Event) -> (Ended<HedgedResponse<R>>, OwnParts) {
-        let OpenAttempt { own, substream, response, .. } = open;
+    fn ended(&self, open: OpenAttempt<R>, event: Event) -> (Ended<HedgedResponse<R>>, HedgedAttempt) {
+        let OpenAttempt { mut hedged, substream, response, .. } = open;
         let Substream { connection, .. } = &substream;
         if let Some(peer) = &self.options.peer
             && peer.address().as_ref() != Some(&connection.peer)
@@ -150,9 +151,9 @@ where
             peer.note(&connection.peer, connection.call_timeout(), self.call.progress.attempt());
         }
         let headers = match event {
-            Event::Failed(status) => return (Ended::Invalid(status), own),
+            Event::Failed(status) => return (Ended::Invalid(status), hedged),
             Event::BufferFull => {
-                return (Ended::Committed(HedgedResponse { substream, response, headers: None }), own);
+                return (Ended::Committed(HedgedResponse { substream, response, headers: None }), hedged);
             }
             Event::Headers(headers) => headers,
         };
@@ -160,16 +161,22 @@ where
         let has_headers = headers.is_ok();
         let connection = Arc::clone(&substream.connection);
         let response = HedgedResponse { substream, response, headers: Some(headers) };
-        let Some((status, kind)) = failure else { return (Ended::Response(response), own) };
-        let call = own.as_deref().unwrap_or(self.call);
+        let Some((status, kind)) = failure else { return (Ended::Response(response), hedged) };
+        let call = hedged.prepared.as_deref().unwrap_or(self.call);
         call.note_reached(&connection, None);
         let progress = match kind {
             FailureKind::Unprocessed => {
-                Attempts::new(self.channel, self.options, call).progress_of_unprocessed(&connection)
+                let mut attempts = Attempts::new(self.channel, self.options, call);
+                attempts.lanes_gone = hedged.lanes_gone;
+                let progress = attempts.progress_of_unprocessed(&connection);
+                let lanes_gone = attempts.lanes_gone;
+                drop(attempts);
+                hedged.lanes_gone = lanes_gone;
+                progress
             }
             FailureKind::Processed | FailureKind::Committed => Progress::Processed,
         };
-        (Ended::Failed { status, progress, response: has_headers.then_some(response) }, own)
+        (Ended::Failed { status, progress, response: has_headers.then_some(response) }, hedged)
     }
 }
 
@@ -180,7 +187,7 @@ impl<R: ResponseReader> OpenAttempt<R> {
         outbox: &mut Outbox<S>,
         cx: &mut Context<'_>,
     ) -> Poll<Event> {
-        let Self { own, substream, response, is_stopped } = self;
+        let Self { hedged, substream, response, is_stopped } = self;
         let mut event = None;
         if !*is_stopped {
             match substream.poll_send(outbox, cx) {
@@ -201,7 +208,7 @@ impl<R: ResponseReader> OpenAttempt<R> {
                 (Poll::Pending, None) => Poll::Pending,
             },
         };
-        if let Some(own) = own
+        if let Some(own) = &hedged.prepared
             && (event.is_ready() || substream.has_sent_all(outbox))
         {
             own.measure.sent_as(&call.measure);

@@ -5,14 +5,13 @@ use std::sync::Arc;
 use thalweg_balance::retry::{HedgingPolicy, Progress};
 
 use super::attempts::Attempts;
-use super::hedging::{self, Ended, OwnParts};
-use super::prepared::{Prepared, RequestFields};
+use super::hedging::{self, Ended, HedgedAttempt};
+use super::prepared::Prepared;
 use super::retries::Retries;
 use super::unary_attempt::{Attempt, AwaitedResponse, Outcome, UnaryAttempt};
 use crate::chain::Chain;
 use crate::channel::Channel;
 use crate::encode::Encode;
-use crate::endpoints::FurtherAttempt;
 use crate::options::CallOptions;
 use crate::status::Status;
 
@@ -63,33 +62,32 @@ pub(super) async fn attempts<M: Encode, R: AwaitedResponse>(
     policy: &HedgingPolicy,
 ) -> Result<Outcome<R::Started>, Status> {
     let hedged = &Hedged { channel, call, message: HedgedMessage(message), options, awaited };
-    let start = |own, fields| Box::pin(hedged.attempt(own, fields));
+    let start = |attempt| Box::pin(hedged.run(attempt));
     // Each attempt counts its own message.
     hedging::attempts(channel, call, policy, start, |attempt, cx| attempt.as_mut().poll(cx), |_| ()).await
 }
 
 impl<M: Encode, R: AwaitedResponse> Hedged<'_, M, R> {
-    /// Makes one attempt: `own`, or the call's first. `fields` are its request headers, if they have changed.
-    async fn attempt(
-        &self,
-        own: OwnParts,
-        fields: Option<RequestFields>,
-    ) -> (Ended<Outcome<R::Started>>, OwnParts) {
-        let is_hedge = own.is_some() && fields.is_none();
-        let ended = self.send(own.as_deref().unwrap_or(self.call), fields, is_hedge).await;
-        (ended, own)
+    /// Makes one attempt.
+    async fn run(&self, mut attempt: HedgedAttempt) -> (Ended<Outcome<R::Started>>, HedgedAttempt) {
+        let prepared = attempt.prepared.take();
+        let mut attempts =
+            Attempts::new(self.channel, self.options, prepared.as_deref().unwrap_or(self.call));
+        attempts.retries = Retries::with_fields(attempt.fields.take());
+        attempts.lanes_gone = attempt.lanes_gone;
+        let ended = self.send(&mut attempts, &mut attempt).await;
+        attempt.lanes_gone = attempts.lanes_gone;
+        drop(attempts);
+        attempt.prepared = prepared;
+        (ended, attempt)
     }
 
-    /// `is_hedge` is set for the first start of a further attempt.
     async fn send(
         &self,
-        call: &Prepared,
-        fields: Option<RequestFields>,
-        mut is_hedge: bool,
+        attempts: &mut Attempts<'_>,
+        hedged: &mut HedgedAttempt,
     ) -> Ended<Outcome<R::Started>> {
         let failed = |status, progress| Ended::Failed { status, progress, response: None };
-        let mut attempts = Attempts::new(self.channel, self.options, call);
-        attempts.retries = Retries::with_fields(fields);
         let mut large = None;
         loop {
             let connection = match attempts.connection_untried_by(self.call).await {
@@ -97,12 +95,9 @@ impl<M: Encode, R: AwaitedResponse> Hedged<'_, M, R> {
                 Err(status) => return failed(status, Progress::Processed),
             };
             self.call.note_tried(&connection);
-            if std::mem::take(&mut is_hedge) {
-                let counts = self.channel.endpoints().attempt_counts();
-                counts.note(Some(&connection.peer), FurtherAttempt::Hedge);
-            }
+            hedged.count(self.channel, &connection);
             let Self { message, awaited, .. } = self;
-            let attempt = UnaryAttempt::new(&connection, &mut attempts, message, &mut large, *awaited).await;
+            let attempt = UnaryAttempt::new(&connection, attempts, message, &mut large, *awaited).await;
             if let Some(peer) = &self.options.peer {
                 peer.note(&connection.peer, connection.call_timeout(), self.call.progress.attempt());
             }

@@ -9,11 +9,31 @@ use tokio::time::{Instant, sleep_until};
 use super::prepared::{Prepared, RequestFields};
 use super::retries::pushback;
 use crate::channel::Channel;
+use crate::connection::Connection;
 use crate::endpoints::FurtherAttempt;
 use crate::status::{Code, Status};
 
-/// The parts of a call that belong to one attempt; none for the first one, which has the call's.
-pub(super) type OwnParts = Option<Box<Prepared>>;
+/// One of the attempts at a call, which may start several times.
+#[derive(Default)]
+pub(super) struct HedgedAttempt {
+    /// `None` for the call's first attempt, which has the call's own.
+    pub(super) prepared: Option<Box<Prepared>>,
+    /// Its request headers, if they have changed.
+    pub(super) fields: Option<RequestFields>,
+    /// Number of connections that did not accept it so far, which limits its transparent retries.
+    pub(super) lanes_gone: u32,
+    /// It is a further attempt and counts when it is sent for the first time.
+    pub(super) is_uncounted_hedge: bool,
+}
+
+impl HedgedAttempt {
+    /// Counts the attempt at this connection, unless it is the first one or has been counted.
+    pub(super) fn count(&mut self, channel: &Channel, connection: &Connection) {
+        if std::mem::take(&mut self.is_uncounted_hedge) {
+            channel.endpoints().attempt_counts().note(Some(&connection.peer), FurtherAttempt::Hedge);
+        }
+    }
+}
 
 /// How an attempt ended.
 pub(super) enum Ended<T> {
@@ -29,14 +49,14 @@ pub(super) enum Ended<T> {
 
 /// Makes attempts at a call until one responds, or none is left. Dropping the others cancels them.
 ///
-/// `start` creates an attempt with its own parts, and its request headers if they have changed. `poll` returns the
-/// parts at its end. `first_ended` is called with the bytes that the first attempt had sent.
+/// `start` starts an attempt, and `poll` returns it at its end. `first_ended` is called with the bytes that the first
+/// attempt had sent.
 pub(super) async fn attempts<A, T>(
     channel: &Channel,
     call: &Prepared,
     policy: &HedgingPolicy,
-    start: impl Fn(OwnParts, Option<RequestFields>) -> A,
-    mut poll: impl FnMut(&mut A, &mut Context<'_>) -> Poll<(Ended<T>, OwnParts)>,
+    start: impl Fn(HedgedAttempt) -> A,
+    mut poll: impl FnMut(&mut A, &mut Context<'_>) -> Poll<(Ended<T>, HedgedAttempt)>,
     first_ended: impl Fn(usize),
 ) -> Result<T, Status> {
     let now = || Instant::now().into_std();
@@ -48,11 +68,13 @@ pub(super) async fn attempts<A, T>(
     loop {
         let wake_at = match state.poll(throttle, now()) {
             HedgingStep::Start(number) => {
-                let own = (number > 0).then(|| {
+                let is_uncounted_hedge = number > 0;
+                let prepared = is_uncounted_hedge.then(|| {
                     call.progress.note_attempt();
                     Box::new(call.hedge(number))
                 });
-                running.push((number, start(own, None)));
+                let attempt = HedgedAttempt { prepared, is_uncounted_hedge, ..HedgedAttempt::default() };
+                running.push((number, start(attempt)));
                 continue;
             }
             HedgingStep::WaitUntil(at) => Some(Instant::from_std(at)),
@@ -60,7 +82,7 @@ pub(super) async fn attempts<A, T>(
             HedgingStep::Ended => return last,
         };
         let ended = poll_fn(|cx| poll_ended(&mut running, &mut poll, cx));
-        let (number, (ended, own)) = match wake_at {
+        let (number, (ended, mut attempt)) = match wake_at {
             None => ended.await,
             Some(at) => tokio::select! {
                 biased;
@@ -68,18 +90,18 @@ pub(super) async fn attempts<A, T>(
                 () = sleep_until(at) => continue,
             },
         };
-        if let Some(own) = &own {
+        if let Some(own) = &attempt.prepared {
             call.note_hedge(own);
         }
-        let adopt = || {
-            if let Some(own) = &own {
+        let adopt = |attempt: &HedgedAttempt| {
+            if let Some(own) = &attempt.prepared {
                 call.measure.adopt(&own.measure);
             }
         };
         let (status, progress, result) = match ended {
             Ended::Invalid(status) => return Err(status),
             Ended::Committed(response) => {
-                adopt();
+                adopt(&attempt);
                 return Ok(response);
             }
             Ended::Response(response) => (Status::new(Code::Ok, ""), Progress::Processed, Ok(response)),
@@ -93,26 +115,27 @@ pub(super) async fn attempts<A, T>(
         let decision = state.on_outcome(number, &outcome, throttle, now());
         match decision {
             HedgingDecision::End { .. } => {
-                adopt();
+                adopt(&attempt);
                 return result;
             }
             HedgingDecision::Continue => {
-                match &own {
+                match &attempt.prepared {
                     Some(own) => own.measure.fail(&status),
                     None => first_ended(call.measure.end_attempt(&status)),
                 }
                 last = result;
             }
             HedgingDecision::Restart => {
-                let attempt = own.as_deref().unwrap_or(call);
-                let sent = attempt.measure.end_attempt(&Status::new(outcome.code, "not processed"));
-                if own.is_none() {
+                call.progress.note_attempt();
+                let prepared = attempt.prepared.as_deref().unwrap_or(call);
+                let sent = prepared.measure.end_attempt(&status);
+                if attempt.prepared.is_none() {
                     first_ended(sent);
                 }
-                attempt.measure.start_attempt(number, true);
-                let fields = attempt.fields_of_restart(number);
+                prepared.measure.start_attempt(number, true);
+                attempt.fields = prepared.fields_of_restart(number);
                 channel.endpoints().attempt_counts().note(None, FurtherAttempt::TransparentRetry);
-                running.push((number, start(own, fields)));
+                running.push((number, start(attempt)));
             }
         }
     }

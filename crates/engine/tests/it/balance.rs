@@ -33,6 +33,8 @@ pub(crate) struct Network {
 /// The server at an address. Without one, connections are refused.
 pub(crate) enum Server {
     Up(Served),
+    /// Accepts connections after this time.
+    Slow(Duration, Served),
     /// Drops packets.
     Silent,
     /// Accepts connections, and never speaks.
@@ -61,6 +63,13 @@ impl Network {
         self.servers.lock().unwrap().insert(address(number), server);
     }
 
+    /// Starts a server that accepts connections after `delay`, and returns its service.
+    pub(crate) fn start_slow(&self, number: u16, delay: Duration) -> Echo {
+        let service = Echo::default();
+        self.set(number, Server::Slow(delay, Served::echo(&service)));
+        service
+    }
+
     /// Stops a server gracefully.
     pub(crate) fn stop(&self, number: u16) -> JoinHandle<Duration> {
         match self.servers.lock().unwrap().remove(&address(number)) {
@@ -72,9 +81,14 @@ impl Network {
     async fn connect(self, to: Address) -> io::Result<DuplexStream> {
         self.attempts.fetch_add(1, Ordering::Relaxed);
         let Address::Tcp(to) = to else { panic!("not a TCP address: {to}") };
+        let mut delay = Duration::ZERO;
         let connected: io::Result<DuplexStream> = match self.servers.lock().unwrap().get_mut(&to) {
             None => Err(io::ErrorKind::ConnectionRefused.into()),
             Some(Server::Up(served)) => Ok(served.pipe()),
+            Some(Server::Slow(after, served)) => {
+                delay = *after;
+                Ok(served.pipe())
+            }
             Some(Server::Mute(pipes)) => {
                 let (near, far) = tokio::io::duplex(1 << 16);
                 pipes.push(far);
@@ -87,6 +101,9 @@ impl Network {
             }
             Some(Server::Silent) => Err(io::ErrorKind::WouldBlock.into()),
         };
+        if !delay.is_zero() {
+            sleep(delay).await;
+        }
         match connected {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => std::future::pending().await,
             connected => connected,

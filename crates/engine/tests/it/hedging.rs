@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep};
 use crate::balance::{address, endpoints};
 use crate::raw::Pieces;
 use crate::retry_policy::Response::{self, Fails, FailsWithPushback, Ok as Succeeds, Refuses};
-use crate::retry_policy::{check_counts, config, serve};
+use crate::retry_policy::{Attempt, check_counts, config, serve};
 use crate::support::peer::{Frame, OK, OK_HEADERS, PIPE, Peer, envelope};
 use crate::support::{
     CHAT, Echo, Message, Messages, REPEAT, Receiver, Served, chat, connected_by, in_flight, items, raw,
@@ -516,4 +516,59 @@ async fn raw_streams_are_hedged() {
         (&"10".parse().unwrap(), &"second".parse().unwrap())
     );
     assert_eq!(in_flight(&channel), 0);
+}
+
+/// Refuses the first two attempts that come, and answers the third one. Returns the times of all, and their
+/// `grpc-previous-rpc-attempts`.
+async fn refuse_two(policy: &str) -> Vec<Attempt> {
+    let (channel, mut peer, _accepted) = connected_by(config(policy, ""), &[]).await;
+    let call = spawn_echo(&channel, "x");
+    let attempts = serve(&mut peer, &[Refuses, Refuses, Succeeds]).await;
+    soon(call).await.expect("no panic").expect("a response");
+    assert_eq!(channel.lanes()[0].in_flight, 0);
+    attempts
+}
+
+/// gRFC A6: the first refused attempt of a call starts again, with its number; another one counts as failed.
+#[tokio::test(start_paused = true)]
+async fn refused_hedged_attempt_starts_again_once() {
+    let number = |number: &str| Some(number.to_owned());
+    assert_eq!(refuse_two(HEDGING).await, [(0, None), (0, None), (0, number("1"))]);
+    // The second attempt is the first that is refused.
+    let (channel, mut peer, _accepted) = connected_by(config(HEDGING, ""), &[]).await;
+    let call = spawn_echo(&channel, "x");
+    let (first, _) = next_attempt(&mut peer, Instant::now()).await;
+    let attempts = serve(&mut peer, &[Refuses, Refuses, Succeeds]).await;
+    assert_eq!(attempts, [(100, number("1")), (100, number("1")), (100, number("2"))]);
+    soon(call).await.expect("no panic").expect("a response");
+    cancelled(&mut peer, first).await;
+}
+
+/// A server that ends each connection before it processes the call, as a proxy does that has reached its limit of
+/// requests. Returns how often the call was sent, and its error.
+async fn send_away(policy: &str) -> (usize, Status) {
+    let (channel, peer, mut accepted) = connected_by(config(policy, ""), &[]).await;
+    let (call, mut peers) = (spawn_echo(&channel, "x"), vec![peer]);
+    loop {
+        let peer = peers.last_mut().expect("one at least");
+        soon(peer.next_of(Kind::Headers)).await;
+        peer.go_away(0).send().await;
+        sleep(Duration::from_millis(1)).await;
+        if call.is_finished() {
+            return (peers.len(), call.await.expect("no panic").expect_err("never processed"));
+        }
+        assert!(peers.len() < 100, "no limit");
+        let io = soon(accepted.recv()).await.expect("it connects again");
+        peers.push(Peer::server(io, &[]).await);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn hedged_attempt_starts_again_as_often_as_other_calls_after_goaway() {
+    let (count, status) = send_away(r#""waitForReady": false"#).await;
+    assert_eq!((count, status.code()), (17, Code::Unavailable));
+    let hedging = r#""hedgingPolicy": { "maxAttempts": 2, "hedgingDelay": "1000s" }"#;
+    let (hedged, hedged_status) = send_away(hedging).await;
+    assert_eq!(hedged, count);
+    assert_eq!(hedged_status.to_string(), status.to_string());
 }
