@@ -17,6 +17,7 @@ const LIBRARIES: &[&str] = &[
     "thalweg-build",
     "thalweg-engine",
     "thalweg-http2",
+    "thalweg-kubernetes",
     "thalweg-link",
     "thalweg-openapi",
     "thalweg-protobuf",

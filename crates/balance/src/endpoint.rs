@@ -26,7 +26,8 @@ pub enum Address {
 pub struct Endpoint {
     /// Addresses in order of preference; never empty.
     pub addresses: Vec<Address>,
-    /// Relative weight, at least 1; 1 by default. Used by `ring_hash`.
+    /// Relative weight, at least 1; 1 by default. Used by `ring_hash`, and by `pick_first` when it shuffles
+    /// (gRFC A113).
     pub weight: u32,
     /// Key of the endpoint in the ring of `ring_hash` (gRFC A76); its first address by default.
     pub hash_key: Option<String>,

@@ -3,6 +3,7 @@
 mod build;
 mod config;
 mod decision;
+mod graceful_switch;
 mod least_request;
 mod load_report;
 mod outlier_detection;
@@ -21,7 +22,8 @@ mod models;
 mod tests;
 
 pub use config::{OutlierDetectionConfig, PolicyConfig, PolicyFactory, RandomSubsettingConfig};
-pub use decision::{Decision, NoneReady, Pick, PickArgs, Picker, Policy};
+pub use decision::{Decision, EndpointWeight, NoneReady, Pick, PickArgs, Picker, Policy};
+pub use graceful_switch::GracefulSwitch;
 pub use least_request::{LeastRequest, LeastRequestConfig};
 pub use load_report::LoadReport;
 pub use outlier_detection::{FailurePercentageEjection, OutlierDetection, SuccessRateEjection};

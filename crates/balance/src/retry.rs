@@ -17,9 +17,11 @@ mod hedging;
 mod replay;
 mod sequential;
 mod throttle;
+mod untried;
 
 pub use attempt::{HedgingPolicy, Outcome, Progress, Pushback, RetryPolicy};
 pub use hedging::{HedgingDecision, HedgingState, HedgingStep};
 pub use replay::{CALL_REPLAY_BYTES_MAX, CHANNEL_REPLAY_BYTES_MAX, ReplayAccount, ReplayBudget};
 pub use sequential::{RetryDecision, RetryState, StopReason};
 pub use throttle::Throttle;
+pub use untried::prefer_untried;

@@ -2,7 +2,8 @@
 //!
 //! The text is read as ProtoJSON, with the lowerCamelCase names only, as in gRPC's other implementations:
 //!
-//! - Unknown fields are ignored; `null` is the same as a missing field; numbers may be strings.
+//! - Unknown fields are ignored ([`ServiceConfig::unknown_fields`] lists them). A duplicate one is an error.
+//! - `null` is the same as a missing field; numbers may be strings.
 //! - Known fields must be valid. The error names the first field that is not.
 //! - Durations are strings such as `"1.5s"`. Negative ones are invalid.
 //!
@@ -12,11 +13,15 @@ mod config;
 mod duration;
 mod error;
 mod field;
+mod json;
+mod known;
 mod method;
 mod policy;
 mod selection;
+mod similar;
 mod throttling;
 mod txt;
+mod unknown;
 
 #[cfg(test)]
 mod tests;
@@ -28,3 +33,4 @@ pub use policy::PolicyRegistry;
 pub use selection::{Selected, ServiceConfigSelection};
 pub use throttling::RetryThrottling;
 pub use txt::TxtClient;
+pub use unknown::UnknownField;

@@ -82,7 +82,7 @@ pub(crate) fn module(service: &Service, names: &ServiceNames, options: &ServiceO
                 /// Whether calls wait while the server is unreachable, instead of failing.
                 #[must_use]
                 pub fn wait_for_ready(mut self, wait: bool) -> Self {
-                    self.options.wait_for_ready = wait;
+                    self.options.wait_for_ready = Some(wait);
                     self
                 }
 

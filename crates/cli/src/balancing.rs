@@ -8,10 +8,13 @@ use thalweg::channel::policy::{
     FailurePercentageEjection, LeastRequestConfig, OutlierDetectionConfig, PickFirstConfig, PolicyConfig,
     RandomSubsettingConfig, RingHashConfig, SuccessRateEjection, WeightedRoundRobinConfig,
 };
-use thalweg::channel::{ChannelBuilder, PolicyRegistry, ProxyConfig, ProxyError, ServiceConfig};
+use thalweg::channel::{
+    ChannelBuilder, PolicyRegistry, ProxyConfig, ProxyError, ServiceConfig, ServiceConfigError, UnknownField,
+};
 use thalweg_dynamic::texts::BYTE_ORDER_MARK;
 
 use crate::failure::Failure;
+use crate::terminal;
 
 /// Servers that `random_subsetting` uses. gRPC has no default.
 const SUBSET_SIZE: u32 = 20;
@@ -57,7 +60,7 @@ pub(crate) struct BalancingArgs {
     #[arg(help_heading = "Connection", long, value_name = "JSON")]
     service_config: Option<String>,
 
-    /// Connect through this proxy: http:// or socks5://[USER:PASSWORD@]HOST:PORT, or "env" [default: none]
+    /// Connect through this proxy: http://, https:// or socks5://[USER:PASSWORD@]HOST:PORT, or "env" [default: none]
     ///
     /// With "env" it is the one in https_proxy, except for hosts in no_proxy. Unlike other gRPC clients, the command
     /// uses no proxy unless asked to: figures must not depend on the environment.
@@ -69,21 +72,46 @@ pub(crate) struct BalancingArgs {
 pub(crate) struct Balancing {
     policy: Option<PolicyConfig>,
     service_config: Option<ServiceConfig>,
+    /// Fields of the service config that have no meaning.
+    unknown: Vec<UnknownField>,
     proxy: ProxyConfig,
 }
 
 impl BalancingArgs {
     /// Reads and checks the service config.
     pub(crate) fn read(&self) -> Result<Balancing, Failure> {
+        let balancing = self.checked()?;
+        for unknown in &balancing.unknown {
+            terminal::say(&format!("warning: {unknown}"));
+        }
+        Ok(balancing)
+    }
+
+    /// Reads and checks the service config, without warnings.
+    pub(crate) fn checked(&self) -> Result<Balancing, Failure> {
         let json = self.service_config.as_deref().map(text).transpose()?;
-        let config = json.map(|json| ServiceConfig::parse(&json, &PolicyRegistry::default())).transpose();
-        let service_config = config.map_err(Failure::bad_arguments)?;
+        let (service_config, unknown) = json.as_deref().map(|json| self.parse(json)).transpose()?.unzip();
         if self.lb.is_some() && service_config.as_ref().is_some_and(|config| config.load_balancing.is_some())
         {
             return Err(Failure::bad_arguments("--service-config also has a policy; leave out --lb"));
         }
         let proxy = self.proxy.clone().unwrap_or_default();
-        Ok(Balancing { policy: self.lb.clone(), service_config, proxy })
+        let unknown = unknown.unwrap_or_default();
+        Ok(Balancing { policy: self.lb.clone(), service_config, unknown, proxy })
+    }
+
+    /// Parses a service config. Also returns its fields that have no meaning.
+    fn parse(&self, json: &str) -> Result<(ServiceConfig, Vec<UnknownField>), Failure> {
+        let own = PolicyRegistry::default();
+        let config =
+            ServiceConfig::parse(json, &own).map_err(|error| match (error, &self.service_config) {
+                (error @ ServiceConfigError::Syntax(_), Some(given)) if is_file_name(given) => {
+                    Failure::bad_arguments(format!("{error}; to read a file, use --service-config @{given}"))
+                }
+                (error, _) => Failure::bad_arguments(error),
+            })?;
+        let unknown = ServiceConfig::unknown_fields(json, &own).map_err(Failure::bad_arguments)?;
+        Ok((config, unknown))
     }
 }
 
@@ -112,6 +140,11 @@ fn policy() -> impl TypedValueParser<Value = PolicyConfig> {
         let found = POLICIES.iter().find(|(known, ..)| *known == name);
         found.map(|(.., build)| build()).ok_or("unknown policy")
     })
+}
+
+/// Returns whether a text that is not JSON is probably the name of a file.
+fn is_file_name(given: &str) -> bool {
+    !given.is_empty() && !given.contains(['{', '[', '"']) && !given.starts_with('@')
 }
 
 /// Returns the JSON that `--service-config` gives or names.

@@ -1,5 +1,8 @@
 //! Failure of a command: a line on stderr and an exit code.
 
+use std::error::Error;
+use std::io;
+
 use thalweg_dynamic::files::FilesError;
 use thalweg_dynamic::{LookUpError, RequestError};
 use thalweg_lab::stacks::StacksError;
@@ -66,6 +69,12 @@ impl From<SpecError> for Failure {
 impl Failure {
     pub(crate) fn failed(message: impl ToString) -> Self {
         Self { message: message.to_string(), code: FAILED }
+    }
+
+    /// Returns the failure of a setting, such as certificates. A file that cannot be read is not a bad argument.
+    pub(crate) fn setting(error: impl Error) -> Self {
+        let is_io = error.source().is_some_and(|source| source.is::<io::Error>());
+        if is_io { Self::failed(error) } else { Self::bad_arguments(error) }
     }
 
     pub(crate) fn bad_arguments(message: impl ToString) -> Self {

@@ -18,7 +18,7 @@ pub(crate) struct CommonArgs {
     /// Server to load: HOST:PORT, https://HOST or unix:PATH
     ///
     /// Also dns:///HOST:PORT, ipv4:, ipv6:, grpc://, grpcs:// and unix-abstract:NAME. Several servers, for --lb: a name
-    /// with several addresses, ipv4:IP:PORT,IP:PORT or HOST:PORT,HOST:PORT.
+    /// with several addresses, ipv4:IP:PORT,IP:PORT or HOST:PORT,HOST:PORT, where a name is one server.
     #[arg(value_parser = target::parse)]
     pub(crate) target: String,
 

@@ -44,9 +44,9 @@ impl Rows {
         }
     }
 
-    pub(crate) fn connections(&mut self, requested: u32, established: Option<u32>) {
-        let established = established.map_or("?".to_owned(), |number| number.to_string());
-        self.row("connections", format!("{requested} requested, {established} established"));
+    pub(crate) fn connections(&mut self, requested: &str, established: Option<u32>) {
+        let established = established.map_or(String::new(), |number| format!(", {number} established"));
+        self.row("connections", format!("{requested}{established}"));
     }
 }
 

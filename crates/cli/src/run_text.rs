@@ -20,7 +20,7 @@ pub(crate) fn text(run: &LoadRun) -> String {
     let part = run.share.map_or(String::new(), |share| format!("part {share} of "));
     let name = run.name.as_ref().map_or(String::new(), |name| format!("{name}: "));
     let mut rows = Rows::new(&format!(
-        "{name}{}, {}, {} on {}",
+        "{name}{}, {}, {} {} {}",
         run.method,
         match &run.schedule {
             Some(schedule) => {
@@ -31,7 +31,8 @@ pub(crate) fn text(run: &LoadRun) -> String {
                 None => format!("{part}{} in flight, closed loop", run.in_flight),
             },
         },
-        counted(u64::from(run.connections), "connection"),
+        run.connections_phrase(),
+        if run.connections_phrase().ends_with("server") { "of" } else { "on" },
         run.targets.join(", "),
     ));
     if !run.tags.is_empty() {
@@ -73,9 +74,13 @@ pub(crate) fn text(run: &LoadRun) -> String {
         );
     }
     rows.errors(&run.errors);
+    let attempts = run.attempts.text();
+    if !attempts.is_empty() {
+        rows.row("attempts", format!("{attempts} beyond the first ones"));
+    }
     servers(run, &mut rows);
     rows.client_cpu(run.client_cpu_per_call.as_ref(), "per call");
-    rows.connections(run.connections, run.connections_established);
+    rows.connections(&run.requested_connections(), run.connections_established);
     run.not_valid.reasons.iter().for_each(|reason| rows.row("NOT VALID", reason.text.clone()));
     run.notes.iter().for_each(|note| rows.row("note", note.text.clone()));
     for condition in &run.conditions {
@@ -110,20 +115,27 @@ pub(crate) fn text(run: &LoadRun) -> String {
     text
 }
 
-/// Adds a line per server: `10.0.0.1:80  7500 calls (75.0 %), 750/s, 0 failed, p50 1 ms, p99 3 ms, max 9 ms`.
+/// Adds a line per server: `10.0.0.1:80  7500 calls (75.0 %), 750/s, 0 failed, p50 1 ms, p99 3 ms, max 9 ms`. One that
+/// was neither called nor connected has only the reason: `10.0.0.2:80  not connected: …`.
 fn servers(run: &LoadRun, rows: &mut Rows) {
     let width = run.servers.iter().map(|server| server.server.chars().count()).max().unwrap_or(0);
     for (at, (server, share, rate)) in run.balanced().enumerate() {
+        let label = if at == 0 { "servers" } else { "" };
+        let why = server.not_connected.as_ref().map(|why| format!("not connected: {why}"));
+        if let Some(why) = why.as_ref().filter(|_| server.calls == 0 && server.attempts.text().is_empty()) {
+            rows.row(label, format!("{:width$}  {why}", server.server));
+            continue;
+        }
+        let more = [server.attempts.text(), why.unwrap_or_default()];
+        let more: String = more.iter().filter(|it| !it.is_empty()).map(|it| format!(", {it}")).collect();
         let failed = server.failed.map_or(String::new(), |failed| format!(", {failed} failed"));
         let latency = server.times().map_or(String::new(), |times| {
             let [p50, p99, max] = times.map(|ns| time(ns as f64));
             format!(", p50 {p50}, p99 {p99}, max {max}")
         });
         let (name, share, rate) = (&server.server, percent(share), grouped(rate));
-        rows.row(
-            if at == 0 { "servers" } else { "" },
-            format!("{name:width$}  {} ({share}), {rate}/s{failed}{latency}", counted(server.calls, "call")),
-        );
+        let calls = counted(server.calls, "call");
+        rows.row(label, format!("{name:width$}  {calls} ({share}), {rate}/s{failed}{latency}{more}"));
     }
 }
 

@@ -304,7 +304,7 @@ async fn bind(args: &ServeArgs, addresses: &[ListenAddress], threads: usize) -> 
         server = server.threads(threads);
     }
     server.bind(addresses).await.map_err(|error| match error {
-        BindError::Tls(_) => Failure::bad_arguments(error),
+        BindError::Tls(_) => Failure::setting(error),
         _ => Failure::failed(error),
     })
 }

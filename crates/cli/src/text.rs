@@ -52,7 +52,7 @@ pub(crate) fn load(result: &LoadResult) -> String {
     }
     let per = format!("each of {} {operation}", result.messages);
     rows.client_cpu(result.client_cpu_per_call.as_ref(), &per);
-    rows.connections(result.connections.asked, result.connections.established);
+    rows.connections(&format!("{} requested", result.connections.asked), result.connections.established);
     rows.errors(&result.errors);
     for note in &result.notes {
         rows.row(if note.invalidates { "NOT VALID" } else { "note" }, note.text.clone());

@@ -2,9 +2,12 @@
 
 mod attempts;
 mod duplex;
+mod hedged_stream;
+mod hedged_unary;
 mod hedging;
 mod prepared;
 mod raw;
+mod response_reader;
 mod retries;
 mod streaming;
 mod unary;

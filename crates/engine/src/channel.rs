@@ -102,11 +102,11 @@ pub struct ChannelConfig {
     /// Maximum number of attempts that a service config can set for a call (`maxAttempts`); higher values count as
     /// this. 5 by default, as in gRFC A6.
     pub max_call_attempts: u32,
-    /// Maximum bytes of sent messages that a streaming call keeps for retries by policy; 256 KiB by default, as in gRPC
-    /// Go and C++. A call that has sent more is not retried.
+    /// Maximum bytes of sent messages that a streaming call keeps for retries and hedging; 256 KiB by default, as in
+    /// gRPC Go and C++. A call that has sent more has no further attempts.
     pub call_retry_buffer_size: usize,
-    /// Maximum bytes of sent messages that all streaming calls of the channel keep for retries; 16 MiB by default, as
-    /// in gRPC Java.
+    /// Maximum bytes of sent messages that all streaming calls of the channel keep for retries and hedging; 16 MiB by
+    /// default, as in gRPC Java.
     pub retry_buffer_size: usize,
     /// Whether service configs of the resolver are ignored; false by default.
     pub disable_service_config: bool,
@@ -290,7 +290,7 @@ impl ChannelConfig {
         let source =
             AddressSource::Resolver { resolver: Arc::clone(resolver), pick_first, seed: random_seed() };
         Addresses::new(destination.target.clone(), source, self.connect_timeout)
-            .through(destination.proxy.as_ref())
+            .through(destination.proxy.as_ref().map(|ready| &ready.proxy))
     }
 
     /// Sets a callback for each step of a connection attempt. It runs where connections are made, so it must return
@@ -595,7 +595,7 @@ impl Channel {
     ) -> Box<CallOptions> {
         let (started, own) = (Instant::now(), timeout::from_metadata(metadata).ok().flatten());
         let timeout = own.or(options.timeout);
-        let resolved = self.resolved(options.wait_for_ready);
+        let resolved = self.resolved(options.waits_for_ready());
         match timeout {
             None => resolved.await,
             Some(timeout) => drop(tokio::time::timeout(timeout, resolved).await),

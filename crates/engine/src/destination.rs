@@ -5,7 +5,7 @@ use crate::grpc::user_agent::{self, InvalidUserAgent};
 use thalweg_balance::service_config::ServiceConfigError;
 
 use crate::lanes::{Security, Target, TargetError};
-use crate::proxy::{Proxy, ProxyConfig, ProxyError};
+use crate::proxy::{Proxy, ProxyConfig, ProxyError, ReadyProxy};
 #[cfg(feature = "tls")]
 use crate::tls::{ClientTls, ClientTlsConfig, TlsError};
 
@@ -17,7 +17,7 @@ pub(crate) struct Destination {
     pub(crate) scheme: &'static str,
     pub(crate) authority: String,
     pub(crate) user_agent: String,
-    pub(crate) proxy: Option<Proxy>,
+    pub(crate) proxy: Option<ReadyProxy>,
     #[cfg(feature = "tls")]
     pub(crate) tls: Option<ClientTls>,
 }
@@ -60,7 +60,7 @@ impl Destination {
         }
         let name = target.host_and_port().filter(|_| settings.is_in_dns);
         Ok(Self {
-            proxy: settings.proxy.choose(name)?,
+            proxy: settings.proxy.choose(name)?.map(ready).transpose()?,
             target,
             scheme,
             authority,
@@ -127,6 +127,15 @@ fn no_tls_for(target: &Target) -> Result<Option<String>, TargetError> {
         Security::Tls => Err(TargetError::new(target, "TLS is not compiled in; enable the feature `tls`")),
         Security::Plain | Security::Unspecified => Ok(None),
     }
+}
+
+/// Reads the TLS settings of a proxy.
+fn ready(proxy: Proxy) -> Result<ReadyProxy, ConnectError> {
+    Ok(ReadyProxy {
+        #[cfg(feature = "tls")]
+        tls: proxy.client_tls()?.map(|tls| tls.prepare(proxy.host_and_port().0)).transpose()?,
+        proxy,
+    })
 }
 
 /// Strips the port from an authority.

@@ -1,13 +1,16 @@
-//! The names in the requests to an endpoint that has its own.
+//! The names in the requests to an endpoint that has its own, and their timeout.
 
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
 use thalweg_http2::{FieldList, FixedFields};
 
-/// The names in the requests to an endpoint, in place of its channel's.
+/// The names in the requests to an endpoint, in place of its channel's, and their timeout.
 pub(crate) struct EndpointOrigin {
+    /// The timeout of calls, which only [`CallPeer`](crate::CallPeer) reports.
+    pub(crate) call_timeout: Option<Duration>,
     /// `:scheme`, `:authority` and `user-agent`.
     fields: [(&'static [u8], Box<[u8]>); 3],
     /// The channel's fixed headers with these names, by identity.
@@ -18,13 +21,18 @@ pub(crate) struct EndpointOrigin {
 const ADAPTED_MAX: usize = 256;
 
 impl EndpointOrigin {
-    pub(crate) fn new(scheme: &str, authority: &str, user_agent: &str) -> Self {
+    pub(crate) fn new(
+        scheme: &str,
+        authority: &str,
+        user_agent: &str,
+        call_timeout: Option<Duration>,
+    ) -> Self {
         let fields = [
             (&b":scheme"[..], scheme.as_bytes().into()),
             (b":authority", authority.as_bytes().into()),
             (b"user-agent", user_agent.as_bytes().into()),
         ];
-        Self { fields, adapted: RwLock::default() }
+        Self { call_timeout, fields, adapted: RwLock::default() }
     }
 
     /// Returns fixed request headers of the channel with the names of this endpoint.

@@ -14,7 +14,8 @@ use crate::resolver::Resolver;
 
 impl ChannelConfig {
     /// Returns an endpoint at `target` that a balanced channel connects to with this configuration in place of its own:
-    /// lanes, TLS, socket options, connector, HTTP/2 settings, keepalive, backoff, authority and user agent.
+    /// lanes, TLS, socket options, connector, HTTP/2 settings, keepalive, backoff, authority and user agent. Of its
+    /// options of calls, only the timeout counts: [`CallPeer::endpoint_deadline`](crate::CallPeer::endpoint_deadline).
     ///
     /// # Errors
     /// Returns an error if a setting is invalid, as [`Channel::new`](crate::Channel::new) does.
@@ -22,7 +23,7 @@ impl ChannelConfig {
         let destination = Destination::new(target, self.destination_settings())?;
         let addresses = destination.target.unresolved();
         let Destination { scheme, authority, user_agent, .. } = &destination;
-        let origin = EndpointOrigin::new(scheme, authority, user_agent);
+        let origin = EndpointOrigin::new(scheme, authority, user_agent, self.call_options.timeout);
         let settings = EndpointSettings {
             resolver: self.resolver(&destination),
             executor: self.executor()?,

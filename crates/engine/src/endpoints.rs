@@ -7,15 +7,18 @@
 //!     └──wait──► WaitTicket ──► the queue for a free stream
 //! ```
 
+mod attempt_counts;
 mod balanced;
 mod configuration;
 mod control;
+mod entry;
 mod of_channel;
 mod views;
 mod wait_ticket;
 mod waiting_calls;
 mod watches;
 
+pub(crate) use attempt_counts::FurtherAttempt;
 pub(crate) use configuration::Configuration;
 pub(crate) use control::{BalancedConfig, ConnectorFactory, OwnSettings};
 pub use of_channel::channels;

@@ -5,8 +5,8 @@
 pub use crate::endpoints::channels;
 pub use crate::server::servers;
 pub use crate::snapshot::{
-    ChannelSnapshot, Counts, EndpointSnapshot, EventsSnapshot, LaneDetails, LoggedEvent, PeerCalls,
-    ServerSnapshot, SocketSnapshot, Traffic,
+    ChannelSnapshot, Counts, EndpointSnapshot, EventsSnapshot, LaneDetails, LoggedEvent, PeerAttempts,
+    PeerCalls, ServerSnapshot, SocketSnapshot, Traffic,
 };
 
 /// Returns the socket with this number, of a server or a channel.

@@ -59,7 +59,7 @@
 //! 6. `connection/driver.rs`: writes; later reads and handles the protocol's events.
 //! 7. `lanes/endpoint.rs`: stores headers, message and trailers in the call's slot and wakes the caller.
 //! 8. `calls/retries.rs`: decides whether a failed call is sent again. With hedging, `calls/hedging.rs` makes several
-//!    attempts at the same time.
+//!    attempts at the same time, those of calls with a request stream by `connection/substream.rs`.
 //!
 //! `endpoints/control.rs` is the task of a channel over several endpoints. It resolves the target by `resolver.rs`, and
 //! publishes a picker whenever an endpoint's state changes.

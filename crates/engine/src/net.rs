@@ -9,6 +9,6 @@ mod tcp_options;
 
 pub use address::{InvalidAddress, ListenAddress};
 pub(crate) use listener::Listener;
-pub(crate) use stream::Accepted;
+pub(crate) use stream::{Accepted, Socket};
 pub use tcp_keepalive::TcpKeepalive;
 pub use tcp_options::TcpOptions;

@@ -33,8 +33,9 @@ pub struct CallOptions {
     pub compression_threshold: usize,
     /// Encodings accepted in responses; all supported ones by default.
     pub accept_compressed: EncodingSet,
-    /// Whether calls wait while the server is unreachable, instead of failing with UNAVAILABLE; off by default.
-    pub wait_for_ready: bool,
+    /// Whether calls wait while the server is unreachable, instead of failing with UNAVAILABLE. `None`, the default, is
+    /// the `waitForReady` of the channel's service config, or else false. `Some(false)` overrides the config.
+    pub wait_for_ready: Option<bool>,
     /// Timeout of calls that set none of their own (`Request::set_timeout`); none by default.
     pub timeout: Option<Duration>,
     /// Retries or hedged attempts of calls that fail (gRFC A6); by default those of the channel's service config. See
@@ -42,7 +43,7 @@ pub struct CallOptions {
     pub attempts: Option<AttemptPolicy>,
     /// Whether the retry or hedging policy of the channel's service config applies; true by default.
     pub retries: bool,
-    /// Maximum bytes of sent messages that a streaming call keeps for retries by policy, in place of
+    /// Maximum bytes of sent messages that a streaming call keeps for retries and hedging by policy, in place of
     /// [`ChannelConfig::call_retry_buffer_size`](crate::ChannelConfig::call_retry_buffer_size); none by default.
     pub retry_buffer_size: Option<usize>,
     /// Calls with equal keys use the same lane while it accepts calls; none by default. See
@@ -62,7 +63,7 @@ impl Default for CallOptions {
             send_compressed: None,
             compression_threshold: COMPRESSION_THRESHOLD,
             accept_compressed: EncodingSet::ALL,
-            wait_for_ready: false,
+            wait_for_ready: None,
             timeout: None,
             attempts: None,
             retries: true,
@@ -99,6 +100,11 @@ impl CallOptions {
         }
     }
 
+    /// Returns whether calls wait for a connection.
+    pub(crate) fn waits_for_ready(&self) -> bool {
+        self.wait_for_ready.unwrap_or(false)
+    }
+
     /// Notes in `peer` to which server calls are sent. Use it for one call at a time.
     pub fn peer(mut self, peer: &CallPeer) -> Self {
         self.peer = Some(peer.clone());
@@ -109,7 +115,7 @@ impl CallOptions {
     /// options leave open.
     pub(crate) fn with_method_config(&self, config: &MethodConfig) -> Self {
         let mut options = self.clone();
-        options.wait_for_ready |= config.wait_for_ready.unwrap_or(false);
+        options.wait_for_ready = options.wait_for_ready.or(config.wait_for_ready);
         options.timeout_max = config.timeout;
         let limit = |size_max: &mut usize, limit: Option<usize>| {
             *size_max = (*size_max).min(limit.unwrap_or(usize::MAX));

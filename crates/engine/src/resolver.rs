@@ -75,6 +75,8 @@ pub struct Resolution {
     /// an error, or if it is invalid, the last one stays; without one, the resolution has failed (gRFC A21). Needs
     /// [`Resolver::gives_service_config`].
     pub service_config: Option<Result<ServiceConfigSource, ServiceConfigError>>,
+    /// Reason why the list is empty, for the errors of calls; none by default.
+    pub note: Option<Cow<'static, str>>,
 }
 
 /// Reason why a target was not resolved.
@@ -92,6 +94,11 @@ impl Resolution {
     pub fn service_config(mut self, config: impl Into<ServiceConfigSource>) -> Self {
         self.service_config = Some(Ok(config.into()));
         self
+    }
+
+    /// Returns the note, if the list is empty.
+    pub(crate) fn why_empty(&mut self) -> Option<Cow<'static, str>> {
+        self.note.take().filter(|_| self.endpoints.is_empty())
     }
 }
 
@@ -181,7 +188,10 @@ impl AddressSource {
         let addresses = match self {
             Self::Endpoint(endpoint) => endpoint.addresses.clone(),
             Self::Resolver { resolver, pick_first, seed } => {
-                let resolution = resolve(&**resolver).await?;
+                let mut resolution = resolve(&**resolver).await?;
+                if let Some(note) = resolution.why_empty() {
+                    return Err(ResolveError(note));
+                }
                 let selected = PolicyConfig::PickFirst(*pick_first).build(*seed).select(resolution.endpoints);
                 selected.into_iter().flat_map(|endpoint| endpoint.addresses).collect()
             }
@@ -215,11 +225,36 @@ async fn look_up(addresses: Vec<Address>) -> Result<Vec<Address>, ResolveError> 
 /// Looks up the addresses of `host:port` with the system's resolver.
 pub(crate) async fn look_up_name(name: &str) -> Result<Vec<Address>, ResolveError> {
     let hint = "check the name and its DNS records";
-    let found = tokio::net::lookup_host(name).await;
-    let found: Vec<_> =
-        found.map_err(|error| ResolveError::new(format!("{error} ({hint})")))?.map(Address::Tcp).collect();
+    // The system looks up an IPv6 zone only without brackets.
+    let zoned = name.strip_prefix('[').and_then(|rest| rest.split_once("]:"));
+    let zoned = zoned.and_then(|(host, port)| Some((host, port.parse::<u16>().ok()?)));
+    let found = match zoned {
+        Some((host, port)) => tokio::net::lookup_host((host, port)).await.map(Vec::from_iter),
+        None => tokio::net::lookup_host(name).await.map(Vec::from_iter),
+    };
+    let found: Vec<_> = found
+        .map_err(|error| ResolveError::new(format!("{error} ({hint})")))?
+        .into_iter()
+        .map(Address::Tcp)
+        .collect();
     if found.is_empty() {
         return Err(ResolveError::new(format!("the name has no address ({hint})")));
     }
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn zones_of_ipv6_addresses_are_looked_up() {
+        let found = look_up_name("[fe80::1%lo]:7101").await.expect("the loopback interface");
+        let [Address::Tcp(std::net::SocketAddr::V6(address))] = found[..] else { panic!("{found:?}") };
+        assert_eq!((address.ip().segments()[0], address.port()), (0xfe80, 7101));
+        assert!(address.scope_id() > 0, "{address}");
+        let error = look_up_name("[fe80::1%none]:7101").await.unwrap_err();
+        assert!(error.to_string().contains("check the name"), "{error}");
+    }
 }

@@ -73,6 +73,8 @@ pub struct ChannelSnapshot {
     pub calls: Counts,
     /// Time of the last call that was sent, to the second.
     pub last_call: Option<SystemTime>,
+    /// Attempts at calls beyond the first, by server, in the order of the first such attempt.
+    pub further_attempts: Vec<PeerAttempts>,
     /// Latest events.
     pub events: EventsSnapshot,
     /// Servers, in the order of the resolver. Without a balancing policy there is one, with all addresses.
@@ -87,6 +89,10 @@ pub struct EndpointSnapshot {
     pub id: u64,
     /// Its addresses, separated by commas; the channel's target if the channel does not balance.
     pub name: String,
+    /// Number of addresses at the last attempt to connect; 0 before it.
+    pub addresses: usize,
+    /// Reason why the last attempt to connect failed; `None` if it succeeded, or the endpoint is connected.
+    pub last_connect_error: Option<String>,
     /// Connectivity state. A failure lasts until the endpoint is connected (gRFC A62).
     pub state: ConnectivityState,
     /// Calls sent.
@@ -183,6 +189,20 @@ impl PeerCalls {
             None => all.push(Self { peer: peer.to_owned(), calls }),
         }
     }
+}
+
+/// Attempts at calls beyond the first, by the server.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PeerAttempts {
+    /// The peer, as named in messages; `None` if the attempt found no connection, or the peer is not known.
+    pub peer: Option<String>,
+    /// Attempts that failed there and were made again by the retry policy.
+    pub retries: u64,
+    /// Attempts that it did not process, and that were made again without a policy.
+    pub transparent_retries: u64,
+    /// Attempts sent to it while others at the same call were under way.
+    pub hedges: u64,
 }
 
 /// A connection or a listening socket.

@@ -37,6 +37,7 @@ pub(crate) use buffers::BufferMemory;
 pub(crate) use client::ClientTls;
 pub use client::ClientTlsConfig;
 pub use error::TlsError;
+pub(crate) use handshake::HandshakeError;
 pub use identity::{Certificate, Identity, LiveIdentity};
 pub use info::TlsInfo;
 pub use provider::{TlsVersion, provider};

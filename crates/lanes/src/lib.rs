@@ -170,6 +170,11 @@ impl Policy {
         }
     }
 
+    /// Changes [`PolicyConfig::cap`], at least the floor. The next decision closes lanes beyond it.
+    pub fn set_cap(&mut self, cap: usize) {
+        self.config.cap = cap.max(self.config.floor);
+    }
+
     /// Decides what to do, from what the lanes did since the last call and the time since the channel was created.
     pub fn decide(&mut self, samples: &Samples, now: Duration) -> Decision {
         let view = LaneTotals::of(samples);

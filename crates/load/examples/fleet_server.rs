@@ -1,6 +1,7 @@
-//! One server of a fleet, for `cargo xtask bench fleet`. It starts within milliseconds, and can be slow or fail calls.
+//! One server of a fleet, for `cargo xtask bench fleet`. It starts within milliseconds, and can be slow, fail calls or
+//! be silent.
 //!
-//! Prints `called` after its first call, and `calls N` once SIGTERM has ended it.
+//! Prints `called` after its first call, or `silent` once it is, and `calls N` once SIGTERM has ended it.
 //!
 //! ```text
 //! cargo run --release -p thalweg-load --example fleet_server -- 127.0.0.1:50051 --delay 20ms
@@ -19,7 +20,9 @@ use thalweg::{Request, Response, Server, ServiceOptions, Status};
 use thalweg_load::services::BenchmarkWorker;
 use thalweg_load::services::proto::benchmark_service_server::BenchmarkServiceServer;
 use thalweg_load::services::proto::{SimpleRequest, SimpleResponse};
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::timeout;
 
 /// Serves UnaryCall of grpc.testing.BenchmarkService
 #[derive(Debug, Parser)]
@@ -33,11 +36,18 @@ struct Args {
     /// Fail each Nth call with UNAVAILABLE
     #[arg(long, value_name = "N")]
     fail_every: Option<u64>,
+
+    /// Drop the packets of new connections: they are neither accepted nor refused
+    #[arg(long, conflicts_with_all = ["delay", "fail_every"])]
+    silent: bool,
 }
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
     let args = Args::parse();
+    if args.silent {
+        return be_silent(args.address).await;
+    }
     let backend =
         Arc::new(Backend { delay: args.delay, fail_every: args.fail_every, calls: AtomicU64::new(0) });
     let mut terminate = signal(SignalKind::terminate())?;
@@ -47,6 +57,23 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let service = BackendServer(Arc::clone(&backend));
     Server::builder().add_service(service).serve_with_shutdown(args.address, shutdown).await?;
     print_line(&format!("calls {}", backend.calls.load(Ordering::Relaxed)));
+    Ok(())
+}
+
+/// Fills the queue of connections and accepts none: the kernel then drops the packets that would open another one.
+async fn be_silent(address: SocketAddr) -> Result<(), Box<dyn Error>> {
+    /// A connection over loopback takes less than 1 ms.
+    const FULL_AFTER: Duration = Duration::from_millis(200);
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    socket.bind(address)?;
+    let listener = socket.listen(0)?;
+    let mut queued = Vec::new();
+    while let Ok(connected) = timeout(FULL_AFTER, TcpStream::connect(address)).await {
+        queued.push(connected?);
+    }
+    print_line("silent");
+    signal(SignalKind::terminate())?.recv().await;
+    drop((queued, listener));
     Ok(())
 }
 

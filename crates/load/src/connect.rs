@@ -1,5 +1,7 @@
 //! Connections of a load, and the first call on them.
 
+use std::error::Error;
+use std::io;
 use std::time::Duration;
 
 use thalweg::channel::{Address, ChannelBuilder, ConnectError, Endpoint, EndpointList, Lanes, ProxyConfig};
@@ -46,9 +48,10 @@ pub enum StartError {
 }
 
 impl StartError {
-    /// Returns whether the target itself is invalid.
+    /// Returns whether the target or a setting is invalid. A file that cannot be read is not.
     pub fn is_misuse(&self) -> bool {
-        matches!(self, Self::Target(_))
+        let is_io = |error: &ConnectError| error.source().is_some_and(|source| source.is::<io::Error>());
+        matches!(self, Self::Target(error) if !is_io(error))
     }
 }
 
@@ -62,8 +65,8 @@ pub fn channel_builder(target: &str) -> ChannelBuilder {
     let address =
         |server: &&str| server.parse().map_or_else(|_| Address::Name((*server).to_owned()), Address::Tcp);
     let endpoints = servers.iter().map(address).map(Endpoint::new);
-    // The first one is the default `:authority`.
-    Channel::builder(servers[0]).resolver(EndpointList::new(endpoints))
+    // The first one is the default `:authority`, but messages are about any of them.
+    Channel::builder(servers[0]).resolver(EndpointList::new(endpoints)).name(target)
 }
 
 /// Returns the lanes of a channel with at most this many connections.

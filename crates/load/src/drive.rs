@@ -233,6 +233,7 @@ mod tests {
     use crate::call::{Call, CallKind, CallMetadata, Calls, Expected, StreamPlan};
     use crate::label::Label;
     use crate::plan::Pace;
+    use crate::record::LaneRule;
     use crate::requests::{Order, Requests};
     use crate::scenario::{Channels, Step};
     use crate::schedule::Schedule;
@@ -276,6 +277,7 @@ mod tests {
             name: "a.B/C".to_owned(),
             targets: Vec::new(),
             connections: 1,
+            lanes: LaneRule::PerCall,
             channels: Channels::PerCall(vec![Channel::builder("http://127.0.0.1:1")]),
             flows: vec![Flow { name: "C".to_owned(), weight: 1, steps: vec![step] }],
             seed: 0,

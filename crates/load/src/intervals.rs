@@ -63,6 +63,7 @@ impl Intervals {
             bytes_received: recent.traffic.bytes_received,
             reply_ns: recent.replies.latency(),
             reply_histogram: coarse(&recent.replies),
+            servers: recent.servers.clone(),
         };
         let interval = match self.pending.take() {
             None => single.clone(),
@@ -114,7 +115,7 @@ fn coarse(times: &Distribution) -> Option<Histogram> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::Flows;
+    use crate::run::{Flows, ServerInterval};
     use crate::traffic::Traffic;
 
     #[test]
@@ -128,8 +129,9 @@ mod tests {
             all.record(1000 + number);
             let traffic = Traffic { sent: 1, received: 2, bytes_sent: 3, bytes_received: 4 };
             let flows = Flows { started: 3, ok: 1, failed: 2 };
-            let recent =
-                Recent { replies: latency.clone(), latency, ok: 1, failed: 1, flows, late: 2, traffic };
+            let server = ServerInterval { server: "a:1".to_owned(), calls: 2, failed: 1 };
+            let (replies, servers) = (latency.clone(), vec![server]);
+            let recent = Recent { replies, latency, ok: 1, failed: 1, flows, late: 2, traffic, servers };
             let end = IntervalEnd { in_flight: number, connections: number as u32 + 1 };
             intervals.push(number * 1_000_000_000, &recent, 5.0, end);
         }
@@ -140,6 +142,7 @@ mod tests {
         assert_eq!(kept[1].at_ns, 4_000_000_000);
         assert_eq!((kept[1].ok, kept[1].late, kept[1].in_flight, kept[1].connections), (4, 8, 7, 8));
         assert_eq!(kept[1].flows, Some(Flows { started: 12, ok: 4, failed: 8 }));
+        assert_eq!(kept[1].servers, [ServerInterval { server: "a:1".to_owned(), calls: 8, failed: 4 }]);
         let latency = kept[1].latency_ns.unwrap();
         assert_eq!((latency.min, latency.max), (1004, 1007));
         assert!((1004..=1007).contains(&latency.p50), "to two digits: {}", latency.p50);

@@ -73,7 +73,7 @@ mod running;
 mod scenario;
 mod schedule;
 mod search;
-mod server_latencies;
+mod server_tallies;
 mod servers;
 mod share;
 mod start_time;
@@ -105,8 +105,8 @@ pub use plan::{NO_INTERVALS, Pace, Plan, PlanError, Stop, UnfinishedCalls};
 pub use requests::{MakeMessage, Order, Requests};
 pub use response_checks::{FieldPath, ResponseCheck, expected};
 pub use run::{
-    ConditionResult, EARLIER_SCHEMA, Flows, Interval, LoadRun, RunNote, SCHEMA, Search, ServerRun, StepRun,
-    Timing, Try,
+    ConditionResult, EARLIER_SCHEMA, Flows, FurtherAttempts, Interval, LoadRun, RunNote, SCHEMA, Search,
+    ServerInterval, ServerRun, StepRun, Timing, Try,
 };
 pub use running::Running;
 pub use scenario::{Channels, Flow, Scenario, Step, Think};

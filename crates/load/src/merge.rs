@@ -14,7 +14,7 @@ use thalweg_measure::cpu_time::CpuTime;
 use thalweg_measure::machine::Machine;
 use thalweg_measure::validity::{Reason, Validity};
 
-use self::added::{add_errors, servers, steps, timing};
+use self::added::{add_errors, attempts, servers, steps, timing};
 pub use self::error::MergeError;
 pub use self::gather::{ResultsToAwait, gather};
 use self::over_time::{OverTime, over_time};
@@ -66,6 +66,8 @@ impl LoadRun {
             workers: first.workers.clone(),
             stream_for_ns: first.stream_for_ns,
             connections: runs.iter().map(|run| run.connections).sum(),
+            lanes: first.lanes.filter(|rule| runs.iter().all(|run| run.lanes == Some(*rule))),
+            to_each_server: runs.iter().all(|run| run.to_each_server),
             connections_established: runs.iter().map(|run| run.connections_established).sum(),
             warmup_ns: longest(|run| run.warmup_ns),
             started: humantime::format_rfc3339_millis(started).to_string(),
@@ -94,6 +96,7 @@ impl LoadRun {
             reply: timing(|run| run.reply.as_ref(), "reply")?,
             flow: timing(|run| run.flow.as_ref(), "flow")?,
             steps: steps(runs)?,
+            attempts: attempts(runs.iter().map(|run| run.attempts)),
             servers: servers(runs)?,
             interval_ns,
             intervals,

@@ -352,6 +352,7 @@ fn scenario(
         // The lab checks the targets of its drivers itself.
         targets: Vec::new(),
         connections: settings.connections,
+        lanes: settings.lanes,
         channels,
         flows: vec![Flow { name, weight: 1, steps: vec![step] }],
         seed: 0,

@@ -4,12 +4,15 @@ use std::collections::BTreeMap;
 use std::ops::AddAssign;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use thalweg::inventory::PeerAttempts;
 use thalweg_measure::cpu_time::CpuTime;
 use thalweg_measure::distribution::{Distribution, Latency};
 use thalweg_measure::histogram::Histogram;
 use thalweg_measure::machine::Machine;
 use thalweg_measure::validity::{Cause, Reason, Validity};
+use thalweg_measure::wording::counted;
 
+use crate::record::LaneRule;
 use crate::share::Share;
 
 /// Schema of results.
@@ -65,6 +68,12 @@ pub struct LoadRun {
     pub stream_for_ns: Option<u64>,
     /// Requested connections to all targets.
     pub connections: u32,
+    /// Rule for the number of connections; `None` if unknown, or for merged runs with different ones.
+    #[serde(default)]
+    pub lanes: Option<LaneRule>,
+    /// Whether channels balance over several servers, and have `connections` to each.
+    #[serde(default)]
+    pub to_each_server: bool,
     /// Connections reported by the kernel; `null` if unknown.
     pub connections_established: Option<u32>,
     /// Duration of the warm-up, which is not counted.
@@ -127,7 +136,10 @@ pub struct LoadRun {
     /// Steps of a scenario.
     #[serde(default)]
     pub steps: Vec<StepRun>,
-    /// Servers that were called; empty if unknown.
+    /// Attempts of all calls beyond the first.
+    #[serde(default)]
+    pub attempts: FurtherAttempts,
+    /// Servers that were called, and those of balanced channels that were not; empty if unknown.
     #[serde(default)]
     pub servers: Vec<ServerRun>,
     /// Length of an interval.
@@ -197,19 +209,102 @@ pub struct StepRun {
     pub latency: Option<Timing>,
 }
 
-/// Calls to one server, as counted by the channel's connections.
+/// Calls to one server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ServerRun {
-    /// Address of the server.
+    /// Address of the server, or its name if it was never connected.
     pub server: String,
-    /// Calls to it that ended. Each attempt of a retried call counts.
+    /// Calls of the run whose last attempt went to it.
     pub calls: u64,
-    /// Those that did not end with OK; `null` if the client cancels streams as planned, which look the same.
+    /// Those that failed; `null` in some results of earlier versions.
     pub failed: Option<u64>,
-    /// Time from the intended start to the end, of calls that ended with OK and whose last attempt went to it; `null`
-    /// if it is the only server, or one of more than 64.
+    /// Attempts beyond the first: retries of attempts that failed there, and hedges sent to it.
+    #[serde(default)]
+    pub attempts: FurtherAttempts,
+    /// Why it is not connected at the end of the run; `null` if it is, or is not needed.
+    #[serde(default)]
+    pub not_connected: Option<String>,
+    /// Latency of its successful calls; `null` if the target has only one address, for further ones of more than 64
+    /// servers, and without such a call.
     #[serde(default)]
     pub latency: Option<Timing>,
+}
+
+/// Attempts at calls beyond the first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FurtherAttempts {
+    /// Attempts that failed and were made again by the retry policy.
+    pub retries: u64,
+    /// Attempts that the server did not process, and that were made again without a policy.
+    pub transparent_retries: u64,
+    /// Attempts made while others at the same call were under way.
+    pub hedges: u64,
+}
+
+impl FurtherAttempts {
+    pub(crate) fn of(peer: &PeerAttempts) -> Self {
+        let PeerAttempts { retries, transparent_retries, hedges, .. } = *peer;
+        Self { retries, transparent_retries, hedges }
+    }
+
+    pub(crate) fn since(self, before: Self) -> Self {
+        Self {
+            retries: self.retries.saturating_sub(before.retries),
+            transparent_retries: self.transparent_retries.saturating_sub(before.transparent_retries),
+            hedges: self.hedges.saturating_sub(before.hedges),
+        }
+    }
+
+    /// Returns the retries, by the policy and without.
+    pub(crate) fn all_retries(&self) -> u64 {
+        self.retries + self.transparent_retries
+    }
+
+    /// Returns the counts that are not zero: `21 retries, 3 transparent retries`. Empty if all are.
+    pub fn text(&self) -> String {
+        let counts = [
+            (self.retries, "retry", "retries"),
+            (self.transparent_retries, "transparent retry", "transparent retries"),
+            (self.hedges, "hedge", "hedges"),
+        ];
+        let there = counts.into_iter().filter(|(count, ..)| *count > 0);
+        let texts =
+            there.map(|(count, one, many)| format!("{count} {}", if count == 1 { one } else { many }));
+        texts.collect::<Vec<_>>().join(", ")
+    }
+}
+
+impl AddAssign for FurtherAttempts {
+    fn add_assign(&mut self, other: Self) {
+        self.retries += other.retries;
+        self.transparent_retries += other.transparent_retries;
+        self.hedges += other.hedges;
+    }
+}
+
+/// Calls to one server in an interval.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServerInterval {
+    /// Address of the server.
+    pub server: String,
+    /// Calls that ended, and whose last attempt went to it.
+    pub calls: u64,
+    /// Those that failed.
+    pub failed: u64,
+}
+
+impl ServerInterval {
+    /// Adds calls to those of the same server.
+    pub(crate) fn add(all: &mut Vec<Self>, more: &Self) {
+        match all.iter_mut().find(|known| known.server == more.server) {
+            Some(known) => {
+                known.calls += more.calls;
+                known.failed += more.failed;
+            }
+            None => all.push(more.clone()),
+        }
+    }
 }
 
 impl ServerRun {
@@ -329,6 +424,9 @@ pub struct Interval {
     /// Histogram of the reply times, with two digits.
     #[serde(default)]
     pub reply_histogram: Option<Histogram>,
+    /// Calls by server; empty if the target has only one address.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub servers: Vec<ServerInterval>,
 }
 
 /// Result of a condition on a run.
@@ -425,6 +523,7 @@ impl Interval {
             bytes_received,
             reply_ns,
             reply_histogram,
+            servers,
         } = other;
         self.scheduled += scheduled;
         self.ok += ok;
@@ -437,6 +536,7 @@ impl Interval {
         self.bytes_received += bytes_received;
         add_times((&mut self.latency_ns, &mut self.histogram), (latency_ns, histogram));
         add_times((&mut self.reply_ns, &mut self.reply_histogram), (reply_ns, reply_histogram));
+        servers.iter().for_each(|server| ServerInterval::add(&mut self.servers, server));
     }
 }
 
@@ -504,12 +604,44 @@ impl LoadRun {
         }
     }
 
-    /// Returns the servers with their share of all calls and their calls per second, if there are several.
+    /// Returns the servers with their share of all calls and their calls per second, if there were several to choose
+    /// from.
     pub fn balanced(&self) -> impl Iterator<Item = (&ServerRun, f64, f64)> {
-        let servers = if self.servers.len() > 1 { &self.servers[..] } else { &[] };
+        // Latencies are measured by server only if there are several.
+        let has_choice = self.servers.len() > 1 || self.servers.iter().any(|server| server.latency.is_some());
+        let servers = if has_choice { &self.servers[..] } else { &[] };
         let all = servers.iter().map(|server| server.calls).sum::<u64>().max(1) as f64;
         let seconds = (self.duration_ns as f64 / 1e9).max(1e-9);
         servers.iter().map(move |server| (server, server.calls as f64 / all, server.calls as f64 / seconds))
+    }
+
+    /// Returns the requested connections: `2 requested`, `1 requested to each server`, `adaptive` or `one for each
+    /// call`.
+    pub fn requested_connections(&self) -> String {
+        match self.lanes {
+            Some(LaneRule::Adaptive) => "adaptive".to_owned(),
+            Some(LaneRule::PerCall) => "one for each call".to_owned(),
+            Some(LaneRule::Fixed) | None if self.to_each_server => {
+                format!("{} requested to each server", self.connections_to_each())
+            }
+            Some(LaneRule::Fixed) | None => format!("{} requested", self.connections),
+        }
+    }
+
+    /// Returns the connections for a sentence: `2 connections`, `1 connection to each server of`.
+    pub fn connections_phrase(&self) -> String {
+        match self.lanes {
+            Some(LaneRule::Adaptive) => "adaptive connections".to_owned(),
+            Some(LaneRule::PerCall) => "a connection for each call".to_owned(),
+            Some(LaneRule::Fixed) | None if self.to_each_server => {
+                format!("{} to each server", counted(self.connections_to_each(), "connection"))
+            }
+            Some(LaneRule::Fixed) | None => counted(u64::from(self.connections), "connection"),
+        }
+    }
+
+    fn connections_to_each(&self) -> u64 {
+        (u64::from(self.connections) / self.targets.len().max(1) as u64).max(1)
     }
 
     /// Returns the number of finished calls.
@@ -549,11 +681,13 @@ impl LoadRun {
 
     /// Removes the histograms, which make up most of the size. Percentiles stay, but the run can no longer be merged.
     pub fn without_histograms(mut self) -> Self {
-        let Self { latency, service, wait, failed_latency, first_message, reply, flow, steps, .. } =
-            &mut self;
+        let Self {
+            latency, service, wait, failed_latency, first_message, reply, flow, steps, servers, ..
+        } = &mut self;
         let timings = [latency, service, wait, failed_latency, first_message, reply, flow];
         let of_steps = steps.iter_mut().map(|step| &mut step.latency);
-        for timing in timings.into_iter().chain(of_steps).flatten() {
+        let of_servers = servers.iter_mut().map(|server| &mut server.latency);
+        for timing in timings.into_iter().chain(of_steps).chain(of_servers).flatten() {
             timing.histogram = Histogram::default();
         }
         for interval in &mut self.intervals {
@@ -592,6 +726,19 @@ impl LoadRun {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn connections_are_counted_as_requested() {
+        let check = |lanes, to_each_server, expected: [&str; 2]| {
+            let (targets, connections) = (vec!["a:1,b:1".to_owned(), "c:1".to_owned()], 4);
+            let run = LoadRun { lanes, to_each_server, targets, connections, ..LoadRun::of_tests() };
+            assert_eq!([run.requested_connections(), run.connections_phrase()], expected);
+        };
+        check(None, false, ["4 requested", "4 connections"]);
+        check(Some(LaneRule::Fixed), true, ["2 requested to each server", "2 connections to each server"]);
+        check(Some(LaneRule::Adaptive), true, ["adaptive", "adaptive connections"]);
+        check(Some(LaneRule::PerCall), false, ["one for each call", "a connection for each call"]);
+    }
 
     #[test]
     fn invalidating_notes_of_schema_1_become_reasons() {

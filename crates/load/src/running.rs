@@ -12,7 +12,7 @@ use crate::intervals::{IntervalEnd, Intervals};
 use crate::pacer::Due;
 use crate::plan::{Pace, Plan, Stop};
 use crate::run::{Interval, LoadRun, RunNote, SCHEMA, Search, StepRun, Timing};
-use crate::scenario::Step;
+use crate::scenario::{Scenario, Step};
 use crate::servers::Servers;
 use crate::tally::{RunCounters, StepTally, Tally};
 use crate::worker::Shared;
@@ -260,12 +260,15 @@ impl Running {
         let unit = if is_one_call { "call" } else { "flow" };
         let delayed = shared.due.as_ref().map(Due::delayed);
         let missed_starts = MissedStarts { dropped, delayed: delayed.unwrap_or(0) };
-        let (own, servers) = {
+        let by_server = shared.has_several_servers.then_some(&counters.servers);
+        let (own, servers, attempts, balanced) = {
             let mut measured = self.measured();
             measured.servers.read(&shared.scenario);
-            (measured.own.clone(), measured.servers.runs(&shared.scenario, &counters.servers))
+            let of = &measured.servers;
+            (measured.own.clone(), of.runs(by_server, ok, failed), of.attempts(), of.balanced())
         };
         let mut notes = notes(plan, &counters, unit, missed_starts, end);
+        notes.extend(too_few_streams(plan, &shared.scenario, balanced));
         let calls = counters.tally.codes().ok() + counters.tally.codes().failed();
         let none = (calls == 0 && end != RunEnd::NotYet)
             .then(|| Reason::new(Cause::NotMeasured, "no call finished in the measured time"));
@@ -312,6 +315,8 @@ impl Running {
                 None => scenario.lasts_to_end().then_some(measured_ns),
             },
             connections: scenario.connections,
+            lanes: Some(scenario.lanes),
+            to_each_server: balanced > 0,
             connections_established: None,
             warmup_ns: plan.warm_up.as_nanos() as u64,
             started: humantime::format_rfc3339_millis(started).to_string(),
@@ -340,6 +345,7 @@ impl Running {
             reply: Timing::of(&tally.replies),
             flow: Timing::of(&counters.flow_times),
             steps: self.steps(&counters.steps),
+            attempts,
             servers,
             interval_ns: plan.interval.as_nanos() as u64,
             intervals: Vec::new(),
@@ -466,6 +472,17 @@ fn notes(
         RunEnd::AsPlanned => {}
     }
     notes
+}
+
+/// Returns a note if streams that last to the end of the run are fewer than the servers of a balanced channel.
+fn too_few_streams(plan: &Plan, scenario: &Scenario, servers: usize) -> Option<RunNote> {
+    let is_few = scenario.lasts_to_end() && (plan.in_flight as usize) < servers;
+    is_few.then(|| {
+        let streams = wording::counted(u64::from(plan.in_flight), "stream");
+        RunNote::new(format!(
+            "{streams} for {servers} servers: a stream stays on its server, so use -c {servers} or more to load all"
+        ))
+    })
 }
 
 /// Returns a reason if the client used too large a share of its processors.

@@ -8,6 +8,7 @@ use thalweg::{Channel, Status};
 
 use crate::arrivals::Random;
 use crate::call::Call;
+use crate::record::LaneRule;
 
 /// State of a connected lane.
 const READY: &str = "READY";
@@ -21,6 +22,8 @@ pub struct Scenario {
     pub targets: Vec<String>,
     /// Requested connections to all targets.
     pub connections: u32,
+    /// Rule for the number of connections.
+    pub lanes: LaneRule,
     /// Channels of the calls; starts use the targets in turn.
     pub channels: Channels,
     /// Flows, one of which is chosen for each start.
@@ -75,11 +78,12 @@ impl Scenario {
         self.flows.iter().flat_map(|flow| flow.steps.iter().map(move |step| (flow, step)))
     }
 
-    /// Returns whether its calls go to several servers.
+    /// Returns whether its calls may go to several servers. Each call then notes its own.
     pub(crate) fn has_several_servers(&self) -> bool {
-        let Channels::Shared(channels) = &self.channels else { return false };
-        let is_balanced = |channel: &Channel| channel.snapshot().endpoints.len() > 1;
-        channels.len() > 1 || channels.iter().flatten().any(is_balanced)
+        let Channels::Shared(channels) = &self.channels else { return true };
+        let is_one =
+            |channel: &Channel| matches!(&channel.snapshot().endpoints[..], [only] if only.addresses <= 1);
+        channels.len() > 1 || !channels.iter().flatten().all(is_one)
     }
 
     /// Returns the connections that now accept calls.

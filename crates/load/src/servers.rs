@@ -1,23 +1,29 @@
-//! Calls by server, as the channels count them. Counting costs calls nothing.
+//! The servers of a run: those that were called, and those that were not, with what their channels know of them.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
 use thalweg::Channel;
-use thalweg::inventory::{Counts, PeerCalls};
+use thalweg::channel::ConnectivityState;
+use thalweg::inventory::{ChannelSnapshot, EndpointSnapshot};
 
-use crate::call::CallKind;
-use crate::run::{ServerRun, Timing};
+use crate::run::{FurtherAttempts, ServerRun, Timing};
 use crate::scenario::{Channels, Scenario};
-use crate::server_latencies::ServerLatencies;
+use crate::server_tallies::ServerTallies;
 
-/// The calls of a run by server.
+/// The servers of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Servers {
-    /// Last counts of each lane. Lanes that are gone keep theirs.
-    lanes: HashMap<u64, Vec<PeerCalls>>,
-    /// Calls before the measured time.
-    before: BTreeMap<String, Counts>,
-    /// Whether later calls do not count.
+    /// Attempts beyond the first, by server, since the channels exist; without a name if unknown.
+    attempts: BTreeMap<String, FurtherAttempts>,
+    /// The same before the measured time.
+    before: BTreeMap<String, FurtherAttempts>,
+    /// Servers that are not connected, and why.
+    not_connected: BTreeMap<String, String>,
+    /// All servers that a channel was connected to.
+    known: BTreeSet<String>,
+    /// Largest number of servers of a balanced channel; 0 without one.
+    balanced: usize,
+    /// Whether later attempts do not count.
     is_over: bool,
 }
 
@@ -25,18 +31,44 @@ impl Servers {
     /// Starts counting.
     pub(crate) fn begin(&mut self, scenario: &Scenario) {
         self.read(scenario);
-        self.before = self.counts();
+        self.before = self.attempts.clone();
     }
 
-    /// Reads the counts. Lanes that close between two readings lose the calls since the first one.
+    /// Reads the channels' figures.
     pub(crate) fn read(&mut self, scenario: &Scenario) {
         let Channels::Shared(channels) = &scenario.channels else { return };
         if !self.is_over {
-            let endpoints =
-                channels.iter().flatten().map(Channel::snapshot).flat_map(|channel| channel.endpoints);
-            let lanes = endpoints.flat_map(|endpoint| endpoint.lanes);
-            self.lanes.extend(lanes.map(|lane| (lane.id, lane.peers)));
+            let snapshots: Vec<_> = channels.iter().flatten().map(Channel::snapshot).collect();
+            self.read_snapshots(&snapshots);
         }
+    }
+
+    fn read_snapshots(&mut self, channels: &[ChannelSnapshot]) {
+        self.attempts.clear();
+        self.not_connected.clear();
+        let mut ready = BTreeSet::new();
+        for channel in channels {
+            for of_peer in &channel.further_attempts {
+                *self.attempts.entry(of_peer.peer.clone().unwrap_or_default()).or_default() +=
+                    FurtherAttempts::of(of_peer);
+            }
+            if channel.endpoints.len() > 1 {
+                self.balanced = self.balanced.max(channel.endpoints.len());
+            }
+            for endpoint in &channel.endpoints {
+                let names = names(endpoint);
+                if endpoint.state == ConnectivityState::Ready {
+                    ready.extend(names.iter().cloned());
+                } else if let Some(why) = why_not_connected(endpoint) {
+                    self.not_connected.extend(names.iter().map(|name| (name.clone(), why.clone())));
+                }
+                if endpoint.lanes.iter().any(|lane| !lane.peers.is_empty()) {
+                    self.known.extend(names);
+                }
+            }
+        }
+        // Another channel, or another address of the endpoint, may be connected.
+        self.not_connected.retain(|name, _| !ready.contains(name));
     }
 
     /// Stops counting.
@@ -45,33 +77,69 @@ impl Servers {
         self.is_over = true;
     }
 
-    fn counts(&self) -> BTreeMap<String, Counts> {
-        let mut all: BTreeMap<String, Counts> = BTreeMap::new();
-        for PeerCalls { peer, calls, .. } in self.lanes.values().flatten() {
-            *all.entry(peer.clone()).or_default() += *calls;
-        }
+    /// Returns the largest number of servers of a balanced channel; 0 without one.
+    pub(crate) fn balanced(&self) -> usize {
+        self.balanced
+    }
+
+    /// Returns the attempts beyond the first, of all calls.
+    pub(crate) fn attempts(&self) -> FurtherAttempts {
+        let mut all = FurtherAttempts::default();
+        self.attempts.keys().for_each(|server| all += self.attempts_of(server));
         all
     }
 
-    /// Returns the servers that were called, with their latencies.
-    pub(crate) fn runs(&self, scenario: &Scenario, latencies: &ServerLatencies) -> Vec<ServerRun> {
-        let has_failures = !cancels_streams(scenario);
-        let run = |(server, now): (String, Counts)| {
-            let before = self.before.get(&server).copied().unwrap_or_default();
-            let failed = now.failed.saturating_sub(before.failed);
-            let calls = now.succeeded.saturating_sub(before.succeeded) + failed;
-            let latency = latencies.get(&server).and_then(Timing::of);
-            ServerRun { server, calls, failed: has_failures.then_some(failed), latency }
+    fn attempts_of(&self, server: &str) -> FurtherAttempts {
+        let of = |all: &BTreeMap<String, FurtherAttempts>| all.get(server).copied().unwrap_or_default();
+        of(&self.attempts).since(of(&self.before))
+    }
+
+    /// Returns the servers. `ok` and `failed` are the calls of the run; `tallies` are those by server if there may be
+    /// several.
+    pub(crate) fn runs(&self, tallies: Option<&ServerTallies>, ok: u64, failed: u64) -> Vec<ServerRun> {
+        let mut all: BTreeMap<String, ServerRun> = BTreeMap::new();
+        let mut row = |server: &str, calls, failed, latency| {
+            let run = ServerRun {
+                attempts: self.attempts_of(server),
+                not_connected: self.not_connected.get(server).cloned(),
+                server: server.to_owned(),
+                calls,
+                failed: Some(failed),
+                latency,
+            };
+            all.entry(server.to_owned()).or_insert(run);
         };
-        self.counts().into_iter().map(run).filter(|run| run.calls > 0).collect()
+        match (tallies, self.known.first()) {
+            (Some(tallies), _) => tallies.iter().for_each(|(server, tally)| {
+                row(server, tally.ok + tally.failed, tally.failed, tally.latency().and_then(Timing::of));
+            }),
+            (None, Some(only)) if self.known.len() == 1 && ok + failed > 0 => {
+                row(only, ok + failed, failed, None);
+            }
+            (None, _) => {}
+        }
+        // Without a policy, an address is used only if those before it fail.
+        if self.balanced > 0 {
+            self.not_connected.keys().chain(&self.known).for_each(|server| row(server, 0, 0, None));
+        }
+        let attempted = self.attempts.keys().filter(|server| !server.is_empty());
+        attempted
+            .filter(|server| self.attempts_of(server) != FurtherAttempts::default())
+            .for_each(|server| row(server, 0, 0, None));
+        all.into_values().collect()
     }
 }
 
-/// Returns whether the client ends streams by cancelling them, which a channel counts as failures.
-fn cancels_streams(scenario: &Scenario) -> bool {
-    scenario.steps().any(|(_, step)| {
-        let (kind, stream) = (step.call.kind, &step.call.stream);
-        let is_timed = stream.lasts.is_some() || stream.lasts_to_end;
-        stream.responses.is_some() || kind == CallKind::ServerStream && is_timed
-    })
+/// Returns the addresses that an endpoint was connected to, or else its name.
+fn names(endpoint: &EndpointSnapshot) -> BTreeSet<String> {
+    let peers = endpoint.lanes.iter().flat_map(|lane| &lane.peers).map(|peer| peer.peer.clone());
+    let names: BTreeSet<String> = peers.collect();
+    if names.is_empty() { BTreeSet::from([endpoint.name.clone()]) } else { names }
+}
+
+/// Returns why an endpoint has no connection; `None` if it needs none.
+fn why_not_connected(endpoint: &EndpointSnapshot) -> Option<String> {
+    let connecting =
+        || (endpoint.state == ConnectivityState::Connecting).then(|| "still connecting".to_owned());
+    endpoint.last_connect_error.clone().or_else(connecting)
 }

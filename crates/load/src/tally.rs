@@ -1,7 +1,7 @@
 //! Counters of workers, in constant memory.
 
 use std::collections::BTreeMap;
-use std::sync::MutexGuard;
+use std::sync::{Arc, MutexGuard};
 
 use thalweg_measure::code::code_name;
 use thalweg_measure::distribution::Distribution;
@@ -11,8 +11,8 @@ use crate::echo::{STAGES, Stages};
 use crate::finishes::Finishes;
 use crate::pace::{Paced, Slowest};
 use crate::record::CallType;
-use crate::run::Flows;
-use crate::server_latencies::ServerLatencies;
+use crate::run::{Flows, ServerInterval};
+use crate::server_tallies::ServerTallies;
 use crate::traffic::{Batch, Replies, TimedMessages, Traffic};
 
 /// gRPC status codes, followed by calls with an unexpected response.
@@ -132,6 +132,8 @@ pub(crate) struct Recent {
     pub(crate) traffic: Traffic,
     /// Time from requests of bidi streams to their responses.
     pub(crate) replies: Distribution,
+    /// Calls by server; empty with a single server.
+    pub(crate) servers: Vec<ServerInterval>,
 }
 
 /// Counters of the workers, one shard per thread to avoid contention.
@@ -146,7 +148,7 @@ pub(crate) struct Shard {
     /// Empty with a single step, whose counters are those of all calls.
     steps: Vec<StepTally>,
     flow_times: Distribution,
-    servers: ServerLatencies,
+    servers: ServerTallies,
     /// Whether starts are scheduled. In a closed loop there is no delay.
     is_open: bool,
 }
@@ -159,7 +161,7 @@ pub(crate) struct RunCounters {
     /// Duration of successful flows with several steps.
     pub(crate) flow_times: Distribution,
     /// Empty with a single server.
-    pub(crate) servers: ServerLatencies,
+    pub(crate) servers: ServerTallies,
 }
 
 impl Tally {
@@ -279,12 +281,13 @@ impl Recent {
             late: 0,
             traffic: Traffic::default(),
             replies: Distribution::new(),
+            servers: Vec::new(),
         }
     }
 
     /// Adds the counters to `all` and resets them.
     fn take_into(&mut self, all: &mut Self) {
-        let Self { latency, ok, failed, flows, late, traffic, replies } = self;
+        let Self { latency, ok, failed, flows, late, traffic, replies, servers: _ } = self;
         all.ok += std::mem::take(ok);
         all.failed += std::mem::take(failed);
         all.flows += std::mem::take(flows);
@@ -311,7 +314,7 @@ impl Shards {
             recent: has_intervals.then(Recent::new),
             steps: (0..steps).map(|_| step()).collect(),
             flow_times: Distribution::new(),
-            servers: ServerLatencies::default(),
+            servers: ServerTallies::default(),
             is_open,
         };
         Self(thalweg_measure::shards::Shards::new(threads, shard))
@@ -345,8 +348,10 @@ impl Shards {
     pub(crate) fn take_recent(&self) -> Recent {
         let mut all = Recent::new();
         for mut shard in self.0.lock_each() {
-            if let Some(recent) = &mut shard.recent {
+            let Shard { recent, servers, .. } = &mut *shard;
+            if let Some(recent) = recent {
                 recent.take_into(&mut all);
+                servers.take_recent(&mut all.servers);
             }
         }
         all
@@ -449,9 +454,9 @@ impl Shard {
         self.flow_times.record(took_ns);
     }
 
-    /// Records the latency of a successful call to `server`, of several.
-    pub(crate) fn count_server(&mut self, server: &str, took_ns: u64) {
-        self.servers.record(server, took_ns);
+    /// Counts a finished call whose last attempt went to `server`, of several.
+    pub(crate) fn count_server(&mut self, server: &Arc<str>, is_ok: bool, took_ns: u64) {
+        self.servers.count(server, is_ok, took_ns);
     }
 }
 

@@ -57,7 +57,7 @@ pub(crate) struct Shared {
     pub(crate) started: CachePadded<AtomicU64>,
     pub(crate) progresses: Mutex<Vec<Arc<Progress>>>,
     pub(crate) shards: Arc<Shards>,
-    has_several_servers: bool,
+    pub(crate) has_several_servers: bool,
 }
 
 impl Shared {
@@ -274,7 +274,6 @@ async fn flow(shared: &Shared, mut context: CallContext<'_>, intended_ns: u64, b
     for (place, step) in flow.steps.iter().enumerate() {
         context.counters.progress.waits_since(began);
         if let Some(by_server) = &context.counters.by_server {
-            by_server.peer.clear();
             context.options = by_server.options.get(first + place);
         }
         let (start, call) =
@@ -291,6 +290,7 @@ async fn flow(shared: &Shared, mut context: CallContext<'_>, intended_ns: u64, b
         };
         context.counters.progress.rests();
         let ended_ns = shared.now_ns();
+        let server = context.counters.by_server.as_ref().and_then(|by_server| by_server.peer.take());
         // A stream that lasts to the end of the run ends after it.
         let is_counted = context.counted.contains(&ended_ns)
             || step.call.stream.lasts_to_end && (context.counted.start..u64::MAX).contains(&ended_ns);
@@ -308,11 +308,8 @@ async fn flow(shared: &Shared, mut context: CallContext<'_>, intended_ns: u64, b
             };
             let mut shard = shared.shards.own();
             shard.count(step, times, &outcome);
-            if let Some(by_server) = &context.counters.by_server
-                && outcome.failure.is_none()
-                && let Some(server) = by_server.peer.address()
-            {
-                shard.count_server(&server, ended_ns.saturating_sub(intended));
+            if let Some(server) = &server {
+                shard.count_server(server, outcome.failure.is_none(), ended_ns.saturating_sub(intended));
             }
         }
         if outcome.failure.is_some() || place + 1 == flow.steps.len() {

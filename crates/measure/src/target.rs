@@ -30,8 +30,21 @@ fn has_scheme(target: &str) -> bool {
 /// Returns an error for a URL with a path and for an unknown scheme. Returns an error for a name without a port, except
 /// with `https://`, whose default port is 443.
 pub fn parse(text: &str) -> Result<String, String> {
+    if text.is_empty() {
+        return Err("the target is empty; use HOST:PORT".to_owned());
+    }
+    if text.starts_with("unix") && text.contains(",unix") {
+        let hint = "a list may have only HOST:PORT";
+        return Err(format!("`{text}` lists several UNIX sockets, which is not supported; {hint}"));
+    }
     if let servers @ [_, _, ..] = &servers(text)[..] {
         for server in servers {
+            if server.is_empty() {
+                return Err(format!("`{text}` has a comma without a server"));
+            }
+            if server.contains(' ') {
+                return Err(format!("`{text}` has a space; use HOST:PORT,HOST:PORT"));
+            }
             if has_scheme(server) {
                 return Err(format!("`{text}` is a list, and may have only HOST:PORT, not `{server}`"));
             }
@@ -168,7 +181,11 @@ mod tests {
         }
         for (text, expected) in [
             ("a:1,b", "`b` has no port"),
-            ("a:1,", "`` has no port"),
+            ("", "the target is empty; use HOST:PORT"),
+            ("a:1,", "`a:1,` has a comma without a server"),
+            ("a:1, b:2", "`a:1, b:2` has a space"),
+            ("unix:/a,unix:/b", "`unix:/a,unix:/b` lists several UNIX sockets"),
+            ("unix-abstract:a,unix:/b", "lists several UNIX sockets"),
             ("a:1,unix:/b", "may have only HOST:PORT, not `unix:/b`"),
             ("a:1,https://b", "may have only HOST:PORT, not `https://b`"),
             ("https://a:1,b:2", "use HOST:PORT,HOST:PORT without `https://`"),

@@ -8,7 +8,7 @@ pub use handle::Channel;
 #[cfg(feature = "dns")]
 pub use thalweg_engine::DnsResolver;
 pub use thalweg_engine::service_config::{
-    AttemptPolicy, MethodConfig, MethodName, PolicyRegistry, RetryThrottling,
+    AttemptPolicy, MethodConfig, MethodName, PolicyRegistry, RetryThrottling, UnknownField,
 };
 pub use thalweg_engine::{
     Address, Backoff, CodeSet, ConnectError, ConnectStep, ConnectivityState, Endpoint, EndpointList,

@@ -56,6 +56,9 @@ impl Deadline {
         future: impl Future<Output = Result<T, Status>>,
     ) -> Result<T, Status> {
         let Some(at) = self.0 else { return future.await };
+        if at <= Instant::now() {
+            return Err(deadline_exceeded("it had passed before the call"));
+        }
         timeout_at(at, future).await.unwrap_or_else(|_| Err(deadline_exceeded(what)))
     }
 }

@@ -48,39 +48,69 @@ pub struct FleetArgs {
     /// PING a server after this much silence, and close the connection 2 s later without an answer
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     keepalive: Option<Duration>,
+
+    /// Policy of the channel, and retries; by default it balances as tonic does
+    #[cfg(feature = "thalweg")]
+    #[arg(long, value_name = "JSON")]
+    service_config: Option<String>,
 }
 
 pub fn run(args: FleetArgs) -> Result<ExitCode, Failure> {
     let seconds = Duration::try_from_secs_f64(args.seconds);
     let seconds = seconds.map_err(|error| Failure::Misuse(format!("--seconds: {error}")))?;
-    let endpoints = args.endpoints().map_err(Failure::Misuse)?;
     let runtime = runtime(std::num::NonZeroUsize::new(1))?;
-    let calls = runtime.block_on(call(&args, seconds, endpoints)).map_err(Failure::Failed)?;
+    let channel = {
+        let _context = runtime.enter();
+        args.channel().map_err(Failure::Misuse)?
+    };
+    let calls = runtime.block_on(call(&args, seconds, channel)).map_err(Failure::Failed)?;
     println!("{}", calls.json());
     Ok(ExitCode::SUCCESS)
 }
 
 impl FleetArgs {
-    fn endpoints(&self) -> Result<Vec<Endpoint>, String> {
-        let endpoint = |server: &str| {
-            let endpoint = Endpoint::from_shared(format!("http://{server}"))
-                .map_err(|error| format!("`{server}`: {error}"))?;
-            Ok(match self.keepalive {
-                None => endpoint,
-                Some(interval) => {
-                    endpoint.http2_keep_alive_interval(interval).keep_alive_timeout(KEEPALIVE_TIMEOUT)
-                }
-            })
+    fn channel(&self) -> Result<Channel, String> {
+        #[cfg(feature = "thalweg")]
+        if let Some(config) = &self.service_config {
+            return self.configured(config);
+        }
+        let endpoints = self.servers.split(',').map(|server| self.endpoint(server));
+        let endpoints = endpoints.collect::<Result<Vec<_>, _>>()?;
+        Ok(match endpoints.as_slice() {
+            [name] if self.name => name.connect_lazy(),
+            _ => Channel::balance_list(endpoints.into_iter()),
+        })
+    }
+
+    /// Creates a channel that balances by a service config.
+    #[cfg(feature = "thalweg")]
+    fn configured(&self, config: &str) -> Result<Channel, String> {
+        use tonic::transport::channel::{EndpointExt, EndpointList};
+
+        let endpoint = if self.name {
+            self.endpoint(&self.servers)?
+        } else {
+            let servers = self.servers.split(',').map(str::parse::<std::net::SocketAddr>);
+            let servers = servers.collect::<Result<Vec<_>, _>>();
+            let servers = servers.map_err(|error| format!("`{}`: {error}", self.servers))?;
+            self.endpoint("fleet")?.resolver(EndpointList::new(servers))
         };
-        self.servers.split(',').map(endpoint).collect()
+        Ok(endpoint.service_config(config).connect_lazy())
+    }
+
+    fn endpoint(&self, server: &str) -> Result<Endpoint, String> {
+        let endpoint = Endpoint::from_shared(format!("http://{server}"))
+            .map_err(|error| format!("`{server}`: {error}"))?;
+        Ok(match self.keepalive {
+            None => endpoint,
+            Some(interval) => {
+                endpoint.http2_keep_alive_interval(interval).keep_alive_timeout(KEEPALIVE_TIMEOUT)
+            }
+        })
     }
 }
 
-async fn call(args: &FleetArgs, seconds: Duration, endpoints: Vec<Endpoint>) -> Result<Calls, String> {
-    let channel = match endpoints.as_slice() {
-        [name] if args.name => name.connect_lazy(),
-        _ => Channel::balance_list(endpoints.into_iter()),
-    };
+async fn call(args: &FleetArgs, seconds: Duration, channel: Channel) -> Result<Calls, String> {
     let client = BenchmarkServiceClient::new(channel);
     let (stop, stopped) = watch::channel(());
     let mut callers = JoinSet::new();

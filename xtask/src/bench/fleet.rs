@@ -36,6 +36,8 @@ const KEEPALIVE_LIMIT: Duration = Duration::from_secs(13);
 const BACK_LIMIT: Duration = Duration::from_secs(30);
 /// The same for a client with one connection, which calls the server only by chance.
 const UNBALANCED_LIMIT: Duration = Duration::from_millis(100);
+/// Time of calling by a name with a silent address, which concerns the first calls only.
+const FIRST_CALLS: Duration = Duration::from_secs(2);
 
 /// An event, and the clients that experience it.
 struct Case<E> {
@@ -58,6 +60,7 @@ const TROUBLES: &[Case<Third>] = &[
     case("one server falls silent", Third::FallsSilent, WITH_RETRIES),
     case("one server fails every second call", Third::Fails, AGAINST_FAILING),
     case("one server is 20 times slower", Third::Slow, AGAINST_SLOW),
+    Case { by: &[By::SilentName], ..case("the name's first address is silent", Third::Up, BY_NAME) },
 ];
 
 /// Cases in which the servers restart one after the other, all clients at the same time.
@@ -86,6 +89,7 @@ const fn hasty(stop: Stop) -> Restarts {
 
 const DEFAULT: &[Policy] = &[Policy::RoundRobin];
 const WITH_RETRIES: &[Policy] = &[Policy::RoundRobin, Policy::Retries];
+const BY_NAME: &[Policy] = &[Policy::RoundRobin, Policy::PickFirst];
 const AGAINST_FAILING: &[Policy] = &[Policy::RoundRobin, Policy::OutlierDetection, Policy::Retries];
 const AGAINST_SLOW: &[Policy] = &[
     Policy::RoundRobin,
@@ -102,7 +106,8 @@ pub(super) fn run(peers: &[BuiltPeer]) -> Result<Vec<Table>> {
         restarts: variable(RESTARTS, 1000)?,
         fleets: AtomicU8::new(0),
     };
-    let clients = peers.iter().map(Client::new).collect::<Result<Vec<_>>>()?;
+    let clients = peers.iter().map(Client::of).collect::<Result<Vec<_>>>()?;
+    let clients: Vec<Client> = clients.into_iter().flatten().collect();
     Ok(vec![bench.troubles(&clients)?, bench.restarts(&clients)?])
 }
 
@@ -126,7 +131,7 @@ impl FleetBench {
     fn troubles(&self, clients: &[Client]) -> Result<Table> {
         let mut rows = Vec::new();
         for case in TROUBLES {
-            for load in loads(case, clients, "1ms") {
+            for load in loads(case, clients, "1ms").filter(|load| !load.client.only_restarts) {
                 eprintln!("{}: {}", case.name, load.name());
                 let account = match self.trouble(case.event, load) {
                     Err(Failure::Missing(why)) => {
@@ -140,12 +145,14 @@ impl FleetBench {
         }
         let title = format!(
             "Unary calls to three servers of Thalweg for {} s, or at least {} s where one of them falls silent (after \
-             0.5 s; the clients send a PING after 10 s and wait 2 s). {}, pauses of 1 ms, a deadline of 20 s; client \
-             on core 0, servers on core 1. The slow server responds after 20 ms, the others then after 1 ms. Hedging \
-             starts a second attempt after 5 ms. The last column is the third server's share of all attempts. Times \
-             are of all calls, failed ones too:",
+             0.5 s; the clients send a PING after 10 s and wait 2 s). A name whose first address, `::1`, drops \
+             packets is called for {} s. {}, pauses of 1 ms, a deadline of 20 s; client on core 0, servers on core 1. \
+             The slow server responds after 20 ms, the others then after 1 ms. Hedging starts a second attempt after \
+             5 ms. The last column is the third server's share of all attempts. Times are of all calls, failed ones \
+             too:",
             self.seconds.as_secs(),
             (LEAD + KEEPALIVE_LIMIT).as_secs(),
+            FIRST_CALLS.as_secs(),
             CALLERS,
         );
         Ok(Table::new(title, COLUMNS, rows))
@@ -159,6 +166,8 @@ impl FleetBench {
             thread::sleep(LEAD);
             fleet.silence()?;
             self.seconds.max(KEEPALIVE_LIMIT)
+        } else if load.by == By::SilentName {
+            FIRST_CALLS
         } else {
             self.seconds
         };
@@ -186,7 +195,8 @@ impl FleetBench {
              each with three servers of its own. {}, pauses of 10 ms, a deadline of 20 s; clients on core 0, servers \
              on core 1. A server stops by SIGTERM, and finishes its calls, or by SIGKILL, and starts again at once. \
              Rolling: the next one stops when this one has got a call. A client that gets the servers by name finds \
-             three addresses of one name, of which tonic and thalweg-tonic use one at a time:",
+             three addresses of one name, of which tonic, and thalweg-tonic without a policy, use one at a time. \
+             thalweg-tonic has a policy by `EndpointExt::service_config`:",
             grouped(self.restarts as f64),
             CALLERS,
         );
@@ -207,7 +217,7 @@ impl FleetBench {
         let mut uncalled = 0;
         for number in 0..self.restarts {
             let server = fleet.restart(number, restarts.stop)?;
-            if restarts.is_rolling && !server.is_called_within(limit) {
+            if restarts.is_rolling && !server.speaks_within(limit) {
                 uncalled += 1;
             }
         }

@@ -1,5 +1,6 @@
 //! Our client's decisions beside those of grpc-go's: attempts, status, retries, throttling, picks, and which service
-//! configs it accepts. A scripted server (`xtask/suites/decisions`) has both experience the same.
+//! configs it accepts. A scripted server (`xtask/suites/decisions`) has both experience the same. Then each stack's
+//! client balances by the load that the other's servers report.
 
 use super::rust;
 use crate::failure::Result;

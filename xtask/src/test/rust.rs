@@ -95,7 +95,7 @@ pub(super) fn simulations() -> Result<String> {
 /// All targets except the examples: they have no tests, `docs` checks them, and linking them takes a minute.
 const TEST: &str = "test --workspace --no-fail-fast --lib --bins --tests --features";
 /// Parts of the names of simulations and fuzz targets.
-const SIMULATIONS: &str = "grpc_peers http2_peers fuzz::";
+const SIMULATIONS: &str = "grpc_peers http2_peers policy::models:: fuzz::";
 
 /// Runs tests and passes on the summary lines of cargo's runner verbatim.
 fn run_tests(jobs: &[Job], minutes: u64) -> Result<String> {

@@ -3,6 +3,8 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"math"
+	"slices"
 	"strings"
 	"time"
 )
@@ -23,6 +25,8 @@ type eventCase struct {
 	Config json.RawMessage `json:"config"`
 	// A script for each server: an action per request, in order of arrival. The last one repeats.
 	Servers [][]action `json:"servers"`
+	// The health of each server as grpc.health.v1 names it; UNIMPLEMENTED by default: no health service.
+	Health []string `json:"healths"`
 	// The events in their order; one call by default.
 	Steps []step `json:"steps"`
 	// Deadline of each call; 5 s by default.
@@ -38,6 +42,12 @@ type eventCase struct {
 type step struct {
 	// The client makes so many calls, one after the other.
 	Calls int `json:"calls"`
+	// They have different keys, in the header x-key.
+	HasKeys bool `json:"keys"`
+	// Records only the share of each code and server in percent, rounded to 10.
+	IsShare bool `json:"share"`
+	// Records nothing.
+	IsQuiet bool `json:"quiet"`
 	// The client calls until each server that is up has got one; these calls do not count.
 	Settle bool `json:"settle"`
 	// This server stops gracefully, and starts again.
@@ -45,17 +55,30 @@ type step struct {
 	Start *int `json:"start"`
 	// This server starts after 300 ms.
 	StartsLate *int `json:"starts_late"`
+	// Time passes.
+	WaitMs int `json:"wait_ms"`
+	// A server reports this health from now on.
+	Health *healthChange `json:"health"`
+}
+
+// healthChange is a server's new status.
+type healthChange struct {
+	Server int    `json:"server"`
+	Status string `json:"status"`
 }
 
 const lateness = 300 * time.Millisecond
 
-// observe returns what the client did: a line for each call, its code and attempts.
-func (c eventCase) observe(of client) (string, error) {
+// observe returns what the client did: a line for each call, its code and attempts. The servers get the addresses, or
+// choose them if these are empty.
+func (c eventCase) observe(of client, addresses []string) (string, error) {
 	record := &recorder{pause: time.Duration(c.PauseMs) * time.Millisecond}
 	servers := make([]*server, len(c.Servers))
-	addresses := make([]string, len(c.Servers))
 	for i, script := range c.Servers {
-		servers[i] = &server{index: i, script: script, record: record}
+		servers[i] = &server{index: i, address: addresses[i], script: script, record: record}
+		if i < len(c.Health) {
+			servers[i].health = c.Health[i]
+		}
 		if err := servers[i].start(); err != nil {
 			return "", err
 		}
@@ -87,7 +110,7 @@ func (c eventCase) observe(of client) (string, error) {
 // keepsNames tells whether the policy determines the first server. round_robin starts with any, also when the servers
 // have changed.
 func (c eventCase) keepsNames() bool {
-	return !strings.Contains(string(c.Config), "round_robin")
+	return !strings.Contains(string(c.Config), `"round_robin"`)
 }
 
 func (s step) take(c eventCase, of client, servers []*server, record *recorder) ([]string, error) {
@@ -105,17 +128,46 @@ func (s step) take(c eventCase, of client, servers []*server, record *recorder) 
 		return nil, servers[*s.Start].start()
 	case s.StartsLate != nil:
 		time.AfterFunc(lateness, func() { _ = servers[*s.StartsLate].start() })
+	case s.Health != nil:
+		servers[s.Health.Server].setHealth(s.Health.Status)
+	case s.WaitMs > 0:
+		time.Sleep(time.Duration(s.WaitMs) * time.Millisecond)
 	}
 	var lines []string
-	for range s.Calls {
+	for i := range s.Calls {
 		record.take()
-		code, err := of.call(timeout, c.IsStream)
+		key := ""
+		if s.HasKeys {
+			key = fmt.Sprintf("key %d", i)
+		}
+		code, err := of.call(timeout, c.IsStream, key)
 		if err != nil {
 			return nil, err
 		}
 		lines = append(lines, strings.TrimSpace(code+" "+record.take()))
 	}
+	switch {
+	case s.IsQuiet:
+		return nil, nil
+	case s.IsShare:
+		return shares(lines), nil
+	}
 	return lines, nil
+}
+
+// shares returns each line that occurs, with its share of all.
+func shares(lines []string) []string {
+	counts := map[string]int{}
+	for _, line := range lines {
+		counts[line]++
+	}
+	var all []string
+	for line, count := range counts {
+		tens := math.Round(float64(count) / float64(len(lines)) * 10)
+		all = append(all, fmt.Sprintf("%s: %.0f %%", line, tens*10))
+	}
+	slices.Sort(all)
+	return all
 }
 
 // settle calls until each server that is up has got a call in one round.
@@ -125,7 +177,7 @@ func settle(of client, servers []*server, record *recorder) error {
 		record.take()
 		missing := 0
 		for range servers {
-			if _, err := of.call(timeoutDefault, false); err != nil {
+			if _, err := of.call(timeoutDefault, false, ""); err != nil {
 				return err
 			}
 		}

@@ -13,20 +13,24 @@ import (
 
 	"google.golang.org/grpc"
 	_ "google.golang.org/grpc/balancer/leastrequest"       // Registers the policy.
+	_ "google.golang.org/grpc/balancer/ringhash"           // Registers the policy.
 	_ "google.golang.org/grpc/balancer/weightedroundrobin" // Registers the policy.
 	"google.golang.org/grpc/credentials/insecure"
+	_ "google.golang.org/grpc/health" // Registers the health checks of clients.
 	pb "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/resolver/manual"
 	"google.golang.org/grpc/status"
+	_ "google.golang.org/grpc/xds" // Registers outlier_detection_experimental.
 )
 
 // client is under observation. It has one channel at a time.
 type client interface {
 	// open replaces its channel. It returns a rejection if it does not accept the service config.
 	open(servers []string, serviceConfig string) error
-	// call returns the name of the code of a call.
-	call(timeout time.Duration, isStream bool) (string, error)
+	// call returns the name of the code of a call. The key is sent as header x-key, unless it is empty.
+	call(timeout time.Duration, isStream bool, key string) (string, error)
 }
 
 // rejection is a client's error in a service config.
@@ -37,14 +41,21 @@ type grpcGo struct {
 	channel *grpc.ClientConn
 }
 
-func (g *grpcGo) open(servers []string, serviceConfig string) error {
+func (g *grpcGo) close() {
 	if g.channel != nil {
 		_ = g.channel.Close()
 		g.channel = nil
 	}
+}
+
+func (g *grpcGo) open(servers []string, serviceConfig string) error {
+	g.close()
 	var state resolver.State
 	for _, server := range servers {
-		state.Endpoints = append(state.Endpoints, resolver.Endpoint{Addresses: []resolver.Address{{Addr: server}}})
+		address := resolver.Address{Addr: server}
+		state.Endpoints = append(state.Endpoints, resolver.Endpoint{Addresses: []resolver.Address{address}})
+		// Policies made with the package `base` know only these.
+		state.Addresses = append(state.Addresses, address)
 	}
 	list := manual.NewBuilderWithScheme("fleet")
 	list.InitialState(state)
@@ -58,9 +69,12 @@ func (g *grpcGo) open(servers []string, serviceConfig string) error {
 	return nil
 }
 
-func (g *grpcGo) call(timeout time.Duration, isStream bool) (string, error) {
+func (g *grpcGo) call(timeout time.Duration, isStream bool, key string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
+	if key != "" {
+		ctx = metadata.AppendToOutgoingContext(ctx, "x-key", key)
+	}
 	service := pb.NewBenchmarkServiceClient(g.channel)
 	if isStream {
 		return status.Code(exchange(ctx, service)).String(), nil
@@ -100,6 +114,10 @@ type command struct {
 type clientRequest struct {
 	Open *openRequest `json:"open,omitempty"`
 	Call *callRequest `json:"call,omitempty"`
+	// Starts a server for each load, which it reports.
+	Serve []load `json:"serve,omitempty"`
+	// Asks how many calls these servers got.
+	Count *struct{} `json:"count,omitempty"`
 }
 
 type openRequest struct {
@@ -108,14 +126,19 @@ type openRequest struct {
 }
 
 type callRequest struct {
-	TimeoutMs int64 `json:"timeout_ms"`
-	IsStream  bool  `json:"stream"`
+	TimeoutMs int64  `json:"timeout_ms"`
+	IsStream  bool   `json:"stream"`
+	Key       string `json:"key"`
 }
 
 type clientResponse struct {
 	// Why the service config was rejected.
 	Rejected string `json:"rejected"`
 	Code     string `json:"code"`
+	// Addresses of the servers that were started.
+	Servers []string `json:"servers"`
+	// Number of calls that each of them got.
+	Counts []int `json:"counts"`
 }
 
 func startCommand(program string) (*command, error) {
@@ -148,8 +171,8 @@ func (c *command) open(servers []string, serviceConfig string) error {
 	return err
 }
 
-func (c *command) call(timeout time.Duration, isStream bool) (string, error) {
-	response, err := c.ask(clientRequest{Call: &callRequest{timeout.Milliseconds(), isStream}})
+func (c *command) call(timeout time.Duration, isStream bool, key string) (string, error) {
+	response, err := c.ask(clientRequest{Call: &callRequest{timeout.Milliseconds(), isStream, key}})
 	return response.Code, err
 }
 

@@ -1,5 +1,6 @@
 // decisions has two clients experience the same events: grpc-go's, and one that it starts. It compares their attempts
-// and outcomes, and which service configs they accept.
+// and outcomes, and which service configs they accept. Then each balances by the load that the other stack's servers
+// report.
 //
 // usage: decisions CASES.json CLIENT
 //
@@ -64,11 +65,14 @@ func run(path, program string) (failed int, err error) {
 	defer ours.end()
 	reference := &grpcGo{}
 	for _, c := range s.Events {
-		theirs, err := c.observe(reference)
+		// Both clients find the servers at the same addresses: rings are made of them.
+		addresses := make([]string, len(c.Servers))
+		theirs, err := c.observe(reference, addresses)
+		reference.close()
 		if err != nil {
 			return failed, fmt.Errorf("%s, grpc-go: %w", c.Name, err)
 		}
-		mine, err := c.observe(ours)
+		mine, err := c.observe(ours, addresses)
 		if err != nil {
 			return failed, fmt.Errorf("%s, ours: %w", c.Name, err)
 		}
@@ -86,7 +90,8 @@ func run(path, program string) (failed int, err error) {
 		}
 		failed += report(name, theirs, mine, c.Deviates)
 	}
-	return failed, nil
+	more, err := observeReports(reference, ours)
+	return failed + more, err
 }
 
 func (c configCase) text() string {

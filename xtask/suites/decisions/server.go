@@ -2,8 +2,11 @@ package main
 
 import (
 	"bytes"
+	"encoding/base64"
+	"encoding/binary"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"strconv"
 	"sync"
@@ -37,6 +40,8 @@ type action struct {
 	// Nothing.
 	Silent  bool `json:"silent"`
 	DelayMs int  `json:"delay_ms"`
+	// The server reports its load: so many queries per second, at a utilization of 1.
+	QPS float64 `json:"qps"`
 }
 
 // recorder lists the attempts since it was last asked.
@@ -88,6 +93,53 @@ type server struct {
 	requests    int
 	listener    net.Listener
 	connections map[*connection]bool
+	// Name of its status; "" without a health service.
+	health string
+	// Streams that watch the health.
+	watches []watch
+}
+
+// watch is a stream of grpc.health.v1.Health/Watch.
+type watch struct {
+	connection *connection
+	stream     uint32
+}
+
+// Numbers of grpc.health.v1.HealthCheckResponse.ServingStatus.
+var healthNumbers = map[string]byte{"UNKNOWN": 0, "SERVING": 1, "NOT_SERVING": 2, "SERVICE_UNKNOWN": 3}
+
+// setHealth reports a new status to all watches.
+func (s *server) setHealth(status string) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.health = status
+	for _, w := range s.watches {
+		w.connection.write(func() error { return w.report(status) })
+	}
+}
+
+// watched responds to a new watch.
+func (s *server) watched(w watch) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if s.health == "" {
+		w.connection.write(func() error { return w.connection.respond(action{Status: "12"}, w.stream) })
+		return
+	}
+	s.watches = append(s.watches, w)
+	w.connection.write(func() error {
+		err := w.connection.headers(w.stream, false, ":status", "200", "content-type", "application/grpc")
+		if err != nil {
+			return err
+		}
+		return w.report(s.health)
+	})
+}
+
+// report sends a HealthCheckResponse.
+func (w watch) report(status string) error {
+	message := []byte{0, 0, 0, 0, 2, 1 << 3, healthNumbers[status]}
+	return w.connection.framer.WriteData(w.stream, false, message)
 }
 
 func (s *server) name() string { return fmt.Sprintf("server%d", s.index) }
@@ -168,6 +220,7 @@ type connection struct {
 type request struct {
 	previous string
 	bytes    int
+	isWatch  bool
 }
 
 func (s *server) serve(socket net.Conn) {
@@ -208,8 +261,11 @@ func (s *server) serve(socket net.Conn) {
 		case *http2.MetaHeadersFrame:
 			r := &request{}
 			for _, field := range frame.Fields {
-				if field.Name == "grpc-previous-rpc-attempts" {
+				switch field.Name {
+				case "grpc-previous-rpc-attempts":
 					r.previous = field.Value
+				case ":path":
+					r.isWatch = field.Value == "/grpc.health.v1.Health/Watch"
 				}
 			}
 			requests[id] = r
@@ -227,6 +283,10 @@ func (s *server) serve(socket net.Conn) {
 		}
 		if r := requests[id]; ended && r != nil {
 			delete(requests, id)
+			if r.isWatch {
+				s.watched(watch{c, id})
+				continue
+			}
 			s.record.add(s.name(), r.previous, r.bytes)
 			act := s.next()
 			time.AfterFunc(time.Duration(act.DelayMs)*time.Millisecond, func() { c.perform(act, id) })
@@ -296,10 +356,21 @@ func (c *connection) respond(a action, stream uint32) error {
 	if status != "none" {
 		trailers = append(trailers, "grpc-status", status)
 	}
+	if a.QPS > 0 {
+		trailers = append(trailers, "endpoint-load-metrics-bin", loadReport(a.QPS))
+	}
 	if a.Pushback != "" {
 		trailers = append(trailers, "grpc-retry-pushback-ms", a.Pushback)
 	}
 	return c.headers(stream, true, trailers...)
+}
+
+// loadReport is an xds.data.orca.v3.OrcaLoadReport as metadata.
+func loadReport(qps float64) string {
+	report := []byte{1<<3 | 1}
+	report = binary.LittleEndian.AppendUint64(report, math.Float64bits(1))
+	report = binary.LittleEndian.AppendUint64(append(report, 6<<3|1), math.Float64bits(qps))
+	return base64.RawStdEncoding.EncodeToString(report)
 }
 
 // messageOf is a message of this size, 0 or at least 2 bytes: an unknown field.

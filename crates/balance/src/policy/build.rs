@@ -2,7 +2,7 @@
 
 use super::{
     LeastRequest, OutlierDetection, PickFirst, Policy, PolicyConfig, RandomSubsetting, RingHash, RoundRobin,
-    WeightedRoundRobin, mix,
+    WeightedRoundRobin,
 };
 
 impl PolicyConfig {
@@ -14,14 +14,8 @@ impl PolicyConfig {
             Self::LeastRequest(config) => Box::new(LeastRequest::new(*config)),
             Self::WeightedRoundRobin(config) => Box::new(WeightedRoundRobin::new(config.clone())),
             Self::RingHash(config) => Box::new(RingHash::new(config.clone())),
-            Self::RandomSubsetting(config) => Box::new(RandomSubsetting::new(
-                config.subset_size,
-                config.child_policy.build(mix(seed)),
-                seed,
-            )),
-            Self::OutlierDetection(config) => {
-                Box::new(OutlierDetection::new(config.clone(), config.child_policy.build(mix(seed)), seed))
-            }
+            Self::RandomSubsetting(config) => Box::new(RandomSubsetting::new(config.clone(), seed)),
+            Self::OutlierDetection(config) => Box::new(OutlierDetection::new(config.clone(), seed)),
             Self::Custom(factory) => factory.build(seed),
         }
     }

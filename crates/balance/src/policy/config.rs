@@ -1,11 +1,12 @@
 //! Balancing policies as settings.
 
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::{
-    FailurePercentageEjection, LeastRequestConfig, PickFirstConfig, Policy, RingHashConfig,
+    FailurePercentageEjection, LeastRequestConfig, PickFirstConfig, Policy, RingHashConfig, RoundRobin,
     SuccessRateEjection, WeightedRoundRobinConfig,
 };
 
@@ -27,7 +28,7 @@ pub enum PolicyConfig {
     RandomSubsetting(RandomSubsettingConfig),
     /// Another policy, without the endpoints that fail more calls than others.
     OutlierDetection(OutlierDetectionConfig),
-    /// A policy of the application. Two are equal if they are the same factory.
+    /// A policy of the application, as in the example of [`PolicyFactory`]. Two are equal if they are the same factory.
     Custom(Arc<dyn PolicyFactory>),
 }
 
@@ -61,8 +62,58 @@ pub struct OutlierDetectionConfig {
     pub child_policy: Box<PolicyConfig>,
 }
 
-/// Creates a policy of the application, one per channel.
-pub trait PolicyFactory: Send + Sync + fmt::Debug {
+/// Creates a policy of the application, one per channel. It is also the type of the policy's settings.
+///
+/// ```
+/// use std::sync::Arc;
+/// use std::time::Instant;
+/// use thalweg_balance::policy::{
+///     Decision, EndpointView, Pick, PickArgs, Picker, Policy, PolicyConfig, PolicyFactory,
+/// };
+///
+/// /// Prefers servers in one zone.
+/// #[derive(Clone, Debug)]
+/// struct Nearest {
+///     zone: String,
+/// }
+///
+/// impl PolicyFactory for Nearest {
+///     fn name(&self) -> &'static str {
+///         "nearest"
+///     }
+///
+///     fn build(&self, _seed: u64) -> Box<dyn Policy> {
+///         Box::new(self.clone())
+///     }
+/// }
+///
+/// impl Policy for Nearest {
+///     fn name(&self) -> &'static str {
+///         "nearest"
+///     }
+///
+///     fn decide(&mut self, servers: &[EndpointView<'_>], _now: Instant) -> Decision {
+///         Decision::connecting_all(servers, |ready| {
+///             let is_near = |&at: &usize| servers[at].endpoint.locality.zone == self.zone;
+///             let near: Vec<usize> = ready.iter().copied().filter(is_near).collect();
+///             Arc::new(InTurn(if near.is_empty() { ready } else { near }))
+///         })
+///     }
+/// }
+///
+/// /// Positions of servers, which take calls in turn.
+/// #[derive(Debug)]
+/// struct InTurn(Vec<usize>);
+///
+/// impl Picker for InTurn {
+///     fn pick(&self, call: &PickArgs<'_>) -> Pick {
+///         Pick::Endpoint(self.0[call.turn as usize % self.0.len()])
+///     }
+/// }
+///
+/// let policy = PolicyConfig::Custom(Arc::new(Nearest { zone: "europe-west1-b".to_owned() }));
+/// ```
+pub trait PolicyFactory: Any + Send + Sync + fmt::Debug {
     /// Returns the policy's name in service configs.
     fn name(&self) -> &'static str;
 
@@ -76,10 +127,39 @@ impl PartialEq for dyn PolicyFactory {
     }
 }
 
+impl PolicyConfig {
+    /// Returns the settings for [`Policy::reconfigure`].
+    pub(super) fn settings(&self) -> &dyn Any {
+        match self {
+            Self::PickFirst(config) => config,
+            Self::RoundRobin => &RoundRobin,
+            Self::LeastRequest(config) => config,
+            Self::WeightedRoundRobin(config) => config,
+            Self::RingHash(config) => config,
+            Self::RandomSubsetting(config) => config,
+            Self::OutlierDetection(config) => config,
+            Self::Custom(factory) => &**factory,
+        }
+    }
+}
+
 impl Default for PolicyConfig {
     fn default() -> Self {
         Self::PickFirst(PickFirstConfig::default())
     }
+}
+
+impl PolicyConfig {
+    /// Names of the built-in policies in service configs.
+    pub const NAMES: [&'static str; 7] = [
+        "pick_first",
+        "round_robin",
+        "weighted_round_robin",
+        "least_request",
+        "ring_hash",
+        "random_subsetting",
+        "outlier_detection",
+    ];
 }
 
 impl RandomSubsettingConfig {

@@ -1,5 +1,6 @@
 //! Decisions of a policy: a picker for calls, and endpoints to connect.
 
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
@@ -16,12 +17,22 @@ pub trait Policy: Send + fmt::Debug {
     /// Returns the name in service configs, such as `round_robin`.
     fn name(&self) -> &'static str;
 
+    /// Takes over other settings of the same policy, and keeps what it knows of endpoints. Returns false if it cannot,
+    /// or if the settings are another policy's: a new policy replaces it then. False by default.
+    ///
+    /// The type tells the policy, such as [`RingHashConfig`](super::RingHashConfig), or the application's
+    /// [`PolicyFactory`](super::PolicyFactory). [`select`](Self::select) comes next.
+    fn reconfigure(&mut self, _settings: &dyn Any) -> bool {
+        false
+    }
+
     /// Selects and orders the endpoints to use among those that the resolver lists; all by default.
     fn select(&mut self, resolved: Vec<Endpoint>) -> Vec<Endpoint> {
         resolved
     }
 
-    /// Returns which measurements of endpoints the policy reads, always the same; none by default. They cost time.
+    /// Returns which measurements of endpoints the policy reads, the same until it is reconfigured; none by default.
+    /// They cost time.
     fn needs(&self) -> Needs {
         Needs::default()
     }
@@ -55,6 +66,21 @@ pub struct Decision {
     pub wake_at: Option<Instant>,
     /// Positions of the endpoints that outlier detection has ejected, for metrics.
     pub ejected: Vec<usize>,
+    /// Positions and weights of the ready endpoints if `weighted_round_robin` has recalculated them, for metrics.
+    pub weights: Vec<(usize, EndpointWeight)>,
+    /// Positions of the endpoints that the policy no longer uses. The channel drops them, and decides again at once.
+    pub released: Vec<usize>,
+}
+
+/// Weight of an endpoint in `weighted_round_robin` (gRFC A58).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum EndpointWeight {
+    /// Derived from load reports.
+    Usable(f64),
+    /// There is no load report yet, or none from before the blackout period.
+    NotYetUsable,
+    /// The last load report is older than the expiration period.
+    Stale,
 }
 
 /// Chooses the endpoint of each call: a pure function, shared by all threads. It must not block, nor use the channel.
@@ -107,7 +133,8 @@ pub enum Pick {
 impl Decision {
     /// Creates a decision that connects nothing and waits for a change.
     pub fn new(picker: Arc<dyn Picker>, state: ConnectivityState) -> Self {
-        Self { picker, state, connect: Vec::new(), wake_at: None, ejected: Vec::new() }
+        let (connect, ejected, weights, released) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Self { picker, state, connect, wake_at: None, ejected, weights, released }
     }
 
     /// Creates a decision that connects all endpoints (gRFC A48): idle ones count as connecting. `picker` receives the
@@ -126,6 +153,16 @@ impl Decision {
             state => state,
         };
         Self { connect: in_state(ConnectivityState::Idle).collect(), ..Self::new(picker, state) }
+    }
+}
+
+impl EndpointWeight {
+    /// Returns the weight that load reports give; `None` if they give none at present.
+    pub fn usable(self) -> Option<f64> {
+        match self {
+            Self::Usable(weight) => Some(weight),
+            Self::NotYetUsable | Self::Stale => None,
+        }
     }
 }
 

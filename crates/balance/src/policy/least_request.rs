@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod tests;
 
+use std::any::Any;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -54,6 +55,12 @@ impl LeastRequest {
 impl Policy for LeastRequest {
     fn name(&self) -> &'static str {
         "least_request_experimental"
+    }
+
+    fn reconfigure(&mut self, settings: &dyn Any) -> bool {
+        let Some(config) = settings.downcast_ref::<LeastRequestConfig>() else { return false };
+        *self = Self::new(*config);
+        true
     }
 
     fn decide(&mut self, endpoints: &[EndpointView<'_>], _: Instant) -> Decision {

@@ -4,12 +4,13 @@ mod outliers;
 #[cfg(test)]
 mod tests;
 
+use std::any::Any;
 use std::time::{Duration, Instant};
 
 pub use self::outliers::{FailurePercentageEjection, SuccessRateEjection};
 use super::config::{INTERVAL_MIN, OutlierDetectionConfig};
 use super::per_endpoint::PerEndpoint;
-use super::{Decision, EndpointView, Needs, Outcomes, Policy, mix};
+use super::{Decision, EndpointView, GracefulSwitch, Needs, Outcomes, Policy, mix};
 use crate::endpoint::{ConnectivityState, Endpoint};
 
 /// Wraps a policy, and shows it endpoints that fail too many calls as failed for a while.
@@ -18,7 +19,7 @@ use crate::endpoint::{ConnectivityState, Endpoint};
 #[derive(Debug)]
 pub struct OutlierDetection {
     config: OutlierDetectionConfig,
-    child: Box<dyn Policy>,
+    child: GracefulSwitch,
     records: PerEndpoint<Record>,
     /// Start of the current interval.
     interval_start: Option<Instant>,
@@ -38,8 +39,9 @@ struct Record {
 }
 
 impl OutlierDetection {
-    /// Creates the policy around `child`, whatever `child_policy` says. The seed determines which outliers are spared.
-    pub fn new(config: OutlierDetectionConfig, child: Box<dyn Policy>, seed: u64) -> Self {
+    /// Creates the policy. The seed determines which outliers are spared.
+    pub fn new(config: OutlierDetectionConfig, seed: u64) -> Self {
+        let child = GracefulSwitch::new((*config.child_policy).clone(), mix(seed));
         Self { config, child, records: PerEndpoint::default(), interval_start: None, random: seed }
     }
 
@@ -51,6 +53,17 @@ impl OutlierDetection {
 impl Policy for OutlierDetection {
     fn name(&self) -> &'static str {
         "outlier_detection_experimental"
+    }
+
+    /// Ejected endpoints stay ejected, unless no algorithm is left.
+    fn reconfigure(&mut self, settings: &dyn Any) -> bool {
+        let Some(config) = settings.downcast_ref::<OutlierDetectionConfig>() else { return false };
+        self.child.update(&config.child_policy);
+        self.config = config.clone();
+        if !self.is_enabled() {
+            (self.records, self.interval_start) = (PerEndpoint::default(), None);
+        }
+        true
     }
 
     fn select(&mut self, resolved: Vec<Endpoint>) -> Vec<Endpoint> {
@@ -88,7 +101,8 @@ impl Policy for OutlierDetection {
         let errors: Vec<String> = ejected.iter().map(error).collect();
         let mut views = endpoints.to_vec();
         for (&at, error) in ejected.iter().zip(&errors) {
-            views[at].state = ConnectivityState::TransientFailure;
+            (views[at].state, views[at].connection) =
+                (ConnectivityState::TransientFailure, ConnectivityState::TransientFailure);
             views[at].error = Some(error);
         }
         let mut decision = self.child.decide(&views, now);

@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod tests;
 
+use std::any::Any;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Instant;
@@ -51,6 +52,12 @@ impl PickFirst {
 impl Policy for PickFirst {
     fn name(&self) -> &'static str {
         "pick_first"
+    }
+
+    fn reconfigure(&mut self, settings: &dyn Any) -> bool {
+        let Some(config) = settings.downcast_ref::<PickFirstConfig>() else { return false };
+        self.config = *config;
+        true
     }
 
     fn select(&mut self, mut resolved: Vec<Endpoint>) -> Vec<Endpoint> {

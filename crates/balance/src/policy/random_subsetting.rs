@@ -3,9 +3,12 @@
 #[cfg(test)]
 mod tests;
 
+use std::any::Any;
 use std::time::Instant;
 
-use super::{Decision, EndpointView, Needs, Policy, random::seeded_hash};
+use super::{
+    Decision, EndpointView, GracefulSwitch, Needs, Policy, RandomSubsettingConfig, mix, random::seeded_hash,
+};
 use crate::endpoint::Endpoint;
 
 /// Passes a random subset of the endpoints to a child policy.
@@ -15,19 +18,27 @@ use crate::endpoint::Endpoint;
 pub struct RandomSubsetting {
     subset_size: usize,
     seed: u64,
-    child: Box<dyn Policy>,
+    child: GracefulSwitch,
 }
 
 impl RandomSubsetting {
     /// Creates the policy. The seed determines the subset; a `subset_size` of 0 counts as 1.
-    pub fn new(subset_size: u32, child: Box<dyn Policy>, seed: u64) -> Self {
-        Self { subset_size: subset_size.max(1) as usize, seed, child }
+    pub fn new(config: RandomSubsettingConfig, seed: u64) -> Self {
+        let subset_size = config.subset_size.max(1) as usize;
+        Self { subset_size, seed, child: GracefulSwitch::new(*config.child_policy, mix(seed)) }
     }
 }
 
 impl Policy for RandomSubsetting {
     fn name(&self) -> &'static str {
         "random_subsetting_experimental"
+    }
+
+    fn reconfigure(&mut self, settings: &dyn Any) -> bool {
+        let Some(config) = settings.downcast_ref::<RandomSubsettingConfig>() else { return false };
+        self.subset_size = config.subset_size.max(1) as usize;
+        self.child.update(&config.child_policy);
+        true
     }
 
     fn select(&mut self, mut resolved: Vec<Endpoint>) -> Vec<Endpoint> {

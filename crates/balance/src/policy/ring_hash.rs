@@ -4,6 +4,7 @@ mod ring;
 #[cfg(test)]
 mod tests;
 
+use std::any::Any;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
@@ -112,6 +113,13 @@ impl RingHash {
 impl Policy for RingHash {
     fn name(&self) -> &'static str {
         "ring_hash_experimental"
+    }
+
+    fn reconfigure(&mut self, settings: &dyn Any) -> bool {
+        let Some(config) = settings.downcast_ref::<RingHashConfig>() else { return false };
+        // Another ring follows from other sizes.
+        *self = Self::new(config.clone());
+        true
     }
 
     /// Merges endpoints that are listed several times, and adds up their weights (gRFC A42).

@@ -1,5 +1,6 @@
 //! `round_robin`: calls go to the ready endpoints in turn.
 
+use std::any::Any;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -16,6 +17,10 @@ pub(super) struct InTurn(pub(super) Vec<usize>);
 impl Policy for RoundRobin {
     fn name(&self) -> &'static str {
         "round_robin"
+    }
+
+    fn reconfigure(&mut self, settings: &dyn Any) -> bool {
+        settings.is::<Self>()
     }
 
     fn decide(&mut self, endpoints: &[EndpointView<'_>], _: Instant) -> Decision {

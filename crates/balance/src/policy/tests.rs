@@ -78,7 +78,7 @@ pub(super) fn tally(count: usize, picks: impl IntoIterator<Item = Pick>) -> Vec<
     tally
 }
 
-fn describe(pick: &Pick) -> String {
+pub(super) fn describe(pick: &Pick) -> String {
     match pick {
         Pick::Endpoint(at) => format!("{at}"),
         Pick::EndpointAndConnect { ready, connect } => format!("{ready} and connect {connect}"),

@@ -16,6 +16,8 @@ pub struct EndpointView<'a> {
     /// State of its connection, or of its health if that is checked (gRFC A17). `TransientFailure` lasts until the
     /// endpoint is `Ready` again.
     pub state: ConnectivityState,
+    /// State of its connection, whatever its health.
+    pub connection: ConnectivityState,
     /// Reason for `TransientFailure`.
     pub error: Option<&'a str>,
     /// Outcomes of its calls so far. Zero unless the policy [needs](Needs::outcomes) them.
@@ -56,7 +58,17 @@ pub struct Outcomes {
 impl<'a> EndpointView<'a> {
     /// Creates a view of an endpoint without measurements.
     pub fn new(id: u64, endpoint: &'a Endpoint, state: ConnectivityState) -> Self {
-        Self { id, endpoint, state, error: None, outcomes: Outcomes::default(), report: None }
+        let connection = state;
+        Self { id, endpoint, state, connection, error: None, outcomes: Outcomes::default(), report: None }
+    }
+
+    /// Returns the view without its health, for policies that do not check it.
+    pub(super) fn without_health(&self) -> Self {
+        if self.state == self.connection {
+            *self
+        } else {
+            Self { state: self.connection, error: None, ..*self }
+        }
     }
 }
 

@@ -4,13 +4,14 @@ mod stride;
 #[cfg(test)]
 mod tests;
 
+use std::any::Any;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use self::stride::Stride;
 use super::per_endpoint::PerEndpoint;
 use super::round_robin::InTurn;
-use super::{Decision, EndpointView, LoadReport, Needs, Policy, ReportSource};
+use super::{Decision, EndpointView, EndpointWeight, LoadReport, Needs, Policy, ReportSource};
 use crate::endpoint::ConnectivityState;
 
 /// Settings of `weighted_round_robin`.
@@ -96,7 +97,7 @@ pub struct WeightedRoundRobin {
 }
 
 /// Load of an endpoint, as it reported it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Load {
     ready: bool,
     /// Weight by the last report that was not empty.
@@ -106,7 +107,14 @@ struct Load {
     /// Time of the first such report since the endpoint connected or its weight expired.
     reports_since: Option<Instant>,
     /// Weight in use until the next calculation.
-    in_use: Option<f64>,
+    in_use: EndpointWeight,
+}
+
+impl Default for Load {
+    fn default() -> Self {
+        let in_use = EndpointWeight::NotYetUsable;
+        Self { ready: false, weight: 0.0, reported_at: None, reports_since: None, in_use }
+    }
 }
 
 impl WeightedRoundRobin {
@@ -119,6 +127,12 @@ impl WeightedRoundRobin {
 impl Policy for WeightedRoundRobin {
     fn name(&self) -> &'static str {
         "weighted_round_robin"
+    }
+
+    fn reconfigure(&mut self, settings: &dyn Any) -> bool {
+        let Some(config) = settings.downcast_ref::<WeightedRoundRobinConfig>() else { return false };
+        (self.config, self.update_at) = (config.clone(), None);
+        true
     }
 
     fn needs(&self) -> Needs {
@@ -136,14 +150,14 @@ impl Policy for WeightedRoundRobin {
         for (load, view) in loads.iter_mut().zip(endpoints) {
             load.observe(view, self.config.error_utilization_penalty);
             if due {
-                load.in_use = load.usable(&self.config, now);
+                load.in_use = load.weight_at(&self.config, now);
             }
         }
         if due {
             self.update_at = now.checked_add(self.config.weight_update_period.max(WEIGHT_UPDATE_PERIOD_MIN));
         }
         let mut decision = Decision::connecting_all(endpoints, |ready| {
-            let weights: Vec<Option<f64>> = ready.iter().map(|&at| loads[at].in_use).collect();
+            let weights: Vec<Option<f64>> = ready.iter().map(|&at| loads[at].in_use.usable()).collect();
             match Stride::new(&ready, &weights) {
                 Some(stride) => Arc::new(stride),
                 None => Arc::new(InTurn(ready)),
@@ -152,6 +166,10 @@ impl Policy for WeightedRoundRobin {
         // Without a ready endpoint there is nothing to weigh until a state changes.
         if decision.state == ConnectivityState::Ready {
             decision.wake_at = self.update_at;
+        }
+        if due {
+            let in_use = loads.iter().enumerate().filter(|(_, load)| load.ready);
+            decision.weights = in_use.map(|(at, load)| (at, load.in_use)).collect();
         }
         decision
     }
@@ -163,7 +181,7 @@ impl Load {
         let ready = view.state == ConnectivityState::Ready;
         if ready && !self.ready {
             self.reports_since = None;
-            self.in_use = None;
+            self.in_use = EndpointWeight::NotYetUsable;
         }
         self.ready = ready;
         if let Some(report) = view.report
@@ -177,15 +195,19 @@ impl Load {
     }
 
     /// Returns the weight unless it has expired, or reports have come for too short a time.
-    fn usable(&mut self, config: &WeightedRoundRobinConfig, now: Instant) -> Option<f64> {
-        let age = now.saturating_duration_since(self.reported_at?);
-        if age >= config.weight_expiration_period {
+    fn weight_at(&mut self, config: &WeightedRoundRobinConfig, now: Instant) -> EndpointWeight {
+        let Some(reported_at) = self.reported_at else { return EndpointWeight::NotYetUsable };
+        if now.saturating_duration_since(reported_at) >= config.weight_expiration_period {
             self.reports_since = None;
-            return None;
+            return EndpointWeight::Stale;
         }
         let reporting = self.reports_since.map(|since| now.saturating_duration_since(since));
         let blackout = config.blackout_period;
-        (blackout.is_zero() || reporting.is_some_and(|time| time >= blackout)).then_some(self.weight)
+        if blackout.is_zero() || reporting.is_some_and(|time| time >= blackout) {
+            EndpointWeight::Usable(self.weight)
+        } else {
+            EndpointWeight::NotYetUsable
+        }
     }
 }
 

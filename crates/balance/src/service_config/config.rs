@@ -1,9 +1,8 @@
 //! Service configs as a whole: [`ServiceConfig`].
 
-use serde_json::Value;
-
 use super::error::ServiceConfigError;
 use super::field::{Field, Read};
+use super::json::parse_json;
 use super::method::{MethodConfig, MethodTable};
 use super::policy::{self, PolicyRegistry};
 use super::throttling::RetryThrottling;
@@ -118,8 +117,4 @@ impl ServiceConfig {
             max_connections_per_subchannel: max_connections.flatten(),
         })
     }
-}
-
-pub(super) fn parse_json(text: &str) -> Read<Value> {
-    serde_json::from_str(text).map_err(|error| ServiceConfigError::Syntax(error.to_string()))
 }

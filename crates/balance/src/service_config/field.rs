@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 
 use super::duration::parse_duration;
 use super::error::ServiceConfigError;
+use super::known::KnownNames;
 use crate::code::{Code, CodeSet};
 
 /// A value and its path. A missing field has the value `null`, which is equivalent in ProtoJSON.
@@ -16,6 +17,8 @@ pub(super) struct Field<'a> {
     value: &'a Value,
     parent: Option<&'a Field<'a>>,
     step: Step<'a>,
+    /// Where the names of known members are noted, if they are.
+    known: Option<&'a KnownNames>,
 }
 
 /// Last step of a path.
@@ -35,7 +38,22 @@ const FOUND_LEN_MAX: usize = 80;
 impl<'a> Field<'a> {
     /// Creates the field of a whole text.
     pub(super) fn root(value: &'a Value) -> Self {
-        Self { value, parent: None, step: Step::Root }
+        Self { value, parent: None, step: Step::Root, known: None }
+    }
+
+    /// Notes the names of known members from now on.
+    pub(super) fn noting(self, known: &'a KnownNames) -> Self {
+        Self { known: Some(known), ..self }
+    }
+
+    /// Returns a member of an object.
+    pub(super) fn member<'s>(&'s self, name: &'s str, value: &'s Value) -> Field<'s> {
+        Field { value, parent: Some(self), step: Step::Member(name), known: self.known }
+    }
+
+    /// Returns an item of a list.
+    pub(super) fn item<'s>(&'s self, at: usize, value: &'s Value) -> Field<'s> {
+        Field { value, parent: Some(self), step: Step::Item(at), known: self.known }
     }
 
     /// Reads a member of an object; it is null if it is missing.
@@ -45,7 +63,10 @@ impl<'a> Field<'a> {
         read: impl FnOnce(&Field<'s>) -> Read<T>,
     ) -> Read<T> {
         let value = self.object()?.get(name).unwrap_or(&Value::Null);
-        read(&Field { value, parent: Some(self), step: Step::Member(name) })
+        if let Some(known) = self.known {
+            known.note(self.value, name);
+        }
+        read(&self.member(name, value))
     }
 
     /// Reads a member of an object; `None` if it is missing or null.
@@ -76,14 +97,13 @@ impl<'a> Field<'a> {
     where
         'a: 'b,
     {
-        Field { value, parent: self.parent, step: self.step }
+        Field { value, parent: self.parent, step: self.step, known: None }
     }
 
     /// Reads the items of a list one by one.
     pub(super) fn items<'s, T>(&'s self, mut read: impl FnMut(&Field<'s>) -> Read<T>) -> Read<Vec<T>> {
         let Value::Array(items) = self.value else { return Err(self.wrong("a list")) };
-        let item = |(at, value)| read(&Field { value, parent: Some(self), step: Step::Item(at) });
-        items.iter().enumerate().map(item).collect()
+        items.iter().enumerate().map(|(at, value)| read(&self.item(at, value))).collect()
     }
 
     pub(super) fn value(&self) -> &'a Value {
@@ -92,6 +112,15 @@ impl<'a> Field<'a> {
 
     pub(super) fn object(&self) -> Read<&'a Map<String, Value>> {
         self.value.as_object().ok_or_else(|| self.wrong("an object"))
+    }
+
+    /// Checks that the value is an object. None of its members has a meaning.
+    pub(super) fn empty_object(&self) -> Read<()> {
+        self.object()?;
+        if let Some(known) = self.known {
+            known.note_object(self.value);
+        }
+        Ok(())
     }
 
     pub(super) fn bool(&self) -> Read<bool> {
@@ -195,7 +224,7 @@ impl fmt::Display for Field<'_> {
             parent.fmt(f)?;
         }
         match self.step {
-            Step::Root => f.write_str("the whole"),
+            Step::Root => Ok(()),
             Step::Member(name) if parent.is_some() => write!(f, ".{name}"),
             Step::Member(name) => f.write_str(name),
             Step::Item(at) => write!(f, "[{at}]"),

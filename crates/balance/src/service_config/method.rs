@@ -1,7 +1,10 @@
 //! Settings of methods: `methodConfig`, and the table in which a call finds its own.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::time::Duration;
+
+use serde_json::Value;
 
 use super::error::ServiceConfigError;
 use super::field::{Field, Read, shorten};
@@ -120,6 +123,14 @@ impl MethodName {
         Self::default()
     }
 
+    /// Returns the name as a service config has it.
+    fn to_json(&self) -> String {
+        let part = |(key, name): (&str, &String)| format!("\"{key}\": {}", Value::from(name.as_str()));
+        let parts = [("service", &self.service), ("method", &self.method)].into_iter();
+        let parts: Vec<String> = parts.filter(|(_, name)| !name.is_empty()).map(part).collect();
+        if parts.is_empty() { "{}".to_owned() } else { format!("{{ {} }}", parts.join(", ")) }
+    }
+
     fn read(name: &Field<'_>) -> Read<Self> {
         let part = |part| Ok(name.optional(part, Field::string)?.unwrap_or_default());
         Ok(Self { service: part("service")?, method: part("method")? })
@@ -167,17 +178,18 @@ impl MethodTable {
         let mut positions: HashMap<String, HashMap<String, usize>> = HashMap::new();
         for (at, config) in configs.iter().enumerate() {
             for (name_at, name) in config.names.iter().enumerate() {
-                let wrong = |expected: &'static str| ServiceConfigError::Field {
+                let wrong = |expected: Cow<'static, str>| ServiceConfigError::Field {
                     field: format!("methodConfig[{at}].name[{name_at}]"),
-                    expected: expected.into(),
-                    found: shorten(&format!("{}/{}", name.service, name.method)),
+                    expected,
+                    found: shorten(&name.to_json()),
                 };
                 if name.service.is_empty() && !name.method.is_empty() {
-                    return Err(wrong("a method with a service"));
+                    return Err(wrong("a method with a service".into()));
                 }
                 let methods = positions.entry(name.service.clone()).or_default();
-                if methods.insert(name.method.clone(), at).is_some() {
-                    return Err(wrong("a name that occurs once"));
+                if let Some(first) = methods.insert(name.method.clone(), at) {
+                    let hint = format!("a name that occurs once (methodConfig[{first}] has it, too)");
+                    return Err(wrong(hint.into()));
                 }
             }
         }

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::error::ServiceConfigError;
-use super::field::{Field, Read};
+use super::field::{Field, Read, shorten};
+use super::similar::most_similar;
 use crate::policy::{
     FailurePercentageEjection, LeastRequestConfig, OutlierDetectionConfig, PickFirstConfig, PolicyConfig,
     PolicyFactory, RING_SIZE_MAX, RandomSubsettingConfig, RingHashConfig, SuccessRateEjection,
@@ -63,21 +64,31 @@ pub(super) fn read_list(list: &Field<'_>, policies: &PolicyRegistry) -> Read<Pol
         }
         Ok(())
     })?;
-    selected.ok_or_else(|| {
-        let expected = "a supported policy";
-        if unsupported.is_empty() {
-            list.wrong(expected)
-        } else {
-            list.wrong_for(expected, &unsupported.join(", "))
-        }
-    })
+    selected.ok_or_else(|| unsupported_policies(list, &unsupported, policies))
+}
+
+/// Creates the error for policies of which none is supported.
+fn unsupported_policies(field: &Field<'_>, names: &[&str], policies: &PolicyRegistry) -> ServiceConfigError {
+    let own = policies.0.keys().map(String::as_str).filter(|own| !PolicyConfig::NAMES.contains(own));
+    let mut own: Vec<&str> = own.collect();
+    own.sort_unstable();
+    let known = [&PolicyConfig::NAMES[..], &own].concat();
+    let similar = names.iter().find_map(|name| most_similar(name, known.iter().copied()));
+    let hint = match similar {
+        Some(similar) => format!("; did you mean `{similar}`?"),
+        None => format!("; available: {}", known.join(", ")),
+    };
+    let found = if names.is_empty() { "no policy".to_owned() } else { shorten(&names.join(", ")) };
+    ServiceConfigError::UnsupportedPolicy { field: field.to_string(), found, hint }
 }
 
 /// Reads the name of a policy, in any case, which gets an empty config.
 pub(super) fn read_legacy(name: &Field<'_>, policies: &PolicyRegistry) -> Read<PolicyConfig> {
-    let policy = name.string()?.to_ascii_lowercase();
+    let given = name.string()?;
+    let policy = given.to_ascii_lowercase();
     let config = Value::Object(serde_json::Map::new());
-    read_policy(&policy, &name.with_value(&config), policies)?.ok_or_else(|| name.wrong("a supported policy"))
+    let read = read_policy(&policy, &name.with_value(&config), policies)?;
+    read.ok_or_else(|| unsupported_policies(name, &[&given], policies))
 }
 
 /// Reads the config of a policy; `None` if it is not supported.
@@ -92,7 +103,7 @@ fn read_policy(name: &str, config: &Field<'_>, policies: &PolicyRegistry) -> Rea
     // The suffix belongs to the names of gRPC's other implementations.
     Ok(Some(match name {
         "pick_first" => PolicyConfig::PickFirst(pick_first(config)?),
-        "round_robin" => config.object().map(|_| PolicyConfig::RoundRobin)?,
+        "round_robin" => config.empty_object().map(|()| PolicyConfig::RoundRobin)?,
         "weighted_round_robin" => PolicyConfig::WeightedRoundRobin(weighted_round_robin(config)?),
         "least_request" | "least_request_experimental" => PolicyConfig::LeastRequest(least_request(config)?),
         "ring_hash" | "ring_hash_experimental" => PolicyConfig::RingHash(ring_hash(config)?),

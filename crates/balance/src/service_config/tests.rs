@@ -26,6 +26,13 @@ fn check_error(json: &str, expected: &str) {
     assert_eq!(error.strip_prefix("service config, "), Some(expected), "{json}");
 }
 
+/// Checks the warnings about a text, each as its field and the similar name.
+fn check_unknown(json: &str, expected: &[(&str, Option<&str>)]) {
+    let unknown = ServiceConfig::unknown_fields(json, &PolicyRegistry::default()).expect(json);
+    let unknown: Vec<_> = unknown.iter().map(|field| (&*field.field, field.similar.as_deref())).collect();
+    assert_eq!(unknown, expected, "{json}");
+}
+
 #[test]
 fn unknown_and_null_fields_are_ignored() {
     let empty = ServiceConfig::default;
@@ -41,9 +48,48 @@ fn unknown_and_null_fields_are_ignored() {
 
 #[test]
 fn a_text_that_is_not_an_object_is_invalid() {
-    check_error("[]", "the whole: expected an object, found []");
-    check_error("null", "the whole: expected an object, found nothing");
-    check_error("7", "the whole: expected an object, found 7");
+    for (json, found) in [("[]", "[]"), ("null", "nothing"), ("7", "7")] {
+        let expected = format!("service config: expected an object, found {found}");
+        assert_eq!(parse(json).expect_err(json).to_string(), expected);
+    }
+}
+
+#[test]
+fn unknown_fields_are_listed_for_warnings() {
+    for json in ["{}", r#"{"methodConfig": null, "loadBalancingConfig": [{"round_robin": {}}]}"#] {
+        check_unknown(json, &[]);
+    }
+    check_unknown(
+        r#"{"methodConfg": [{"x": 1}], "zzz": 1, "methodConfig": [{"name": [{"servce": "s"}], "timout": null,
+            "retryPolicy": {"maxAttempts": 2, "initialBackoff": "1s", "maxBackoff": "1s", "backoffMultiplier": 2,
+                "retryableStatusCodes": [14], "max_attempts": 3}}]}"#,
+        &[
+            ("methodConfg", Some("methodConfig")),
+            ("methodConfig[0].name[0].servce", Some("service")),
+            ("methodConfig[0].retryPolicy.max_attempts", Some("maxAttempts")),
+            ("methodConfig[0].timout", Some("timeout")),
+            ("zzz", None),
+        ],
+    );
+    // Only the selected policy is read.
+    check_unknown(
+        r#"{"loadBalancingConfig": [{"xds": {"a": 1}}, {"random_subsetting": {"subsetSize": 1, "subset": 1,
+            "childPolicy": [{"round_robin": {"choiceCount": 2}}]}}, {"pick_first": {"b": 1}}]}"#,
+        &[
+            ("loadBalancingConfig[1].random_subsetting.childPolicy[0].round_robin.choiceCount", None),
+            ("loadBalancingConfig[1].random_subsetting.subset", Some("subsetSize")),
+        ],
+    );
+    let own = PolicyRegistry::default().register("own", |_| Err("no".to_owned()));
+    assert!(ServiceConfig::unknown_fields(r#"{"loadBalancingConfig": [{"own": {}}]}"#, &own).is_err());
+}
+
+#[test]
+fn a_duplicate_field_is_invalid() {
+    let json = r#"{"loadBalancingConfig": [{"pick_first": {}}], "loadBalancingConfig": []}"#;
+    let expected =
+        "the service config is not JSON: duplicate field `loadBalancingConfig` at line 1 column 67";
+    assert_eq!(parse(json).expect_err(json).to_string(), expected);
 }
 
 #[test]
@@ -60,7 +106,7 @@ fn a_text_that_is_not_json_is_invalid() {
 #[test]
 fn found_values_are_shortened() {
     let error = parse(&format!(r#""{}""#, "ü".repeat(100))).unwrap_err().to_string();
-    let shown = format!("service config, the whole: expected an object, found \"{}…", "ü".repeat(79));
+    let shown = format!("service config: expected an object, found \"{}…", "ü".repeat(79));
     assert_eq!(error, shown);
 }
 

@@ -1,8 +1,9 @@
 //! Service configs in DNS TXT records (gRFC A2).
 
-use super::config::{ServiceConfig, parse_json};
+use super::config::ServiceConfig;
 use super::error::ServiceConfigError;
 use super::field::{Field, Read};
+use super::json::parse_json;
 
 /// Attribute of the TXT record, which belongs to the name `_grpc_config.` and the server's.
 const ATTRIBUTE: &str = "grpc_config=";

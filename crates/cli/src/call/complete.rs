@@ -27,7 +27,7 @@ pub(crate) async fn complete(args: &CallArgs, here: &str, typed: &str) -> Option
     };
     candidates.retain(|word| word.starts_with(typed));
     let files = args.files.read().ok()?;
-    let balancing = args.balancing.read().ok()?;
+    let balancing = args.balancing.checked().ok()?;
     let connecting =
         target.and_then(|target| Some(Connecting::new(&target::parse(target).ok()?, args, &balancing)));
     if let Some(kind) = kind

@@ -46,7 +46,7 @@ impl Connecting {
                 message: format!("UNAVAILABLE (14): {error}"),
                 code: status::exit_code(Code::Unavailable),
             },
-            _ => Failure::bad_arguments(error),
+            _ => Failure::setting(error),
         })
     }
 }

@@ -89,10 +89,13 @@ pub(super) async fn run(
     if args.verbose {
         say_outcome(&outcome, &timeline);
     }
-    let has_several_servers = channel.snapshot().endpoints.len() > 1;
+    let (has_several_servers, attempts) = (channel.snapshot().endpoints.len() > 1, peer.attempts());
     // With --format-error, stderr is JSON.
-    if let Some(server) = peer.address().filter(|_| has_several_servers && !args.format_error) {
-        terminal::say(&format!("server: {}", printable::line(&server)));
+    if let Some(server) =
+        peer.address().filter(|_| (has_several_servers || attempts > 1) && !args.format_error)
+    {
+        let attempt = if attempts > 1 { format!(", attempt {attempts}") } else { String::new() };
+        terminal::say(&format!("server: {}{attempt}", printable::line(&server)));
     }
     let Outcome { headers, trailers, status } = outcome;
     if let Some(path) = &args.save {

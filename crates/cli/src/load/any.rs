@@ -186,7 +186,8 @@ async fn prepare(
             benchmark.try_out(target, channel, args.common.connect_timeout()).await?;
         }
     }
-    Ok(Scenario { name: asked.name.clone(), targets, connections, channels, flows, seed: args.any.seed })
+    let (name, lanes, seed) = (asked.name.clone(), args.common.lanes, args.any.seed);
+    Ok(Scenario { name, targets, connections, lanes, channels, flows, seed })
 }
 
 /// Returns the watchers of the run.

@@ -8,7 +8,7 @@ use super::arguments::LoadArgs;
 
 /// Returns the methods that start with `typed`, from files or the server.
 pub(super) async fn methods(args: &LoadArgs, typed: &str) -> Option<Vec<String>> {
-    let balancing = args.any.balancing.read().ok()?;
+    let balancing = args.any.balancing.checked().ok()?;
     let set_up = |channel| args.tls.applied(&args.common.target, balancing.applied(channel));
     let connecting = Connecting {
         targets: std::slice::from_ref(&args.common.target),

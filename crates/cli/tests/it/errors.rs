@@ -317,3 +317,44 @@ fn unknown_stack_is_rejected() {
     check(&["lab", "--client", "grpc-go"], BAD_ARGUMENTS, &["--against"]);
     check(&["lab", "--matrix"], BAD_ARGUMENTS, &["--against"]);
 }
+
+#[test]
+fn unreadable_file_is_a_failure_whichever_flag_names_it() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let target = addresses[0].as_str();
+    let no = "/nonexistent/file";
+    let at = format!("@{no}");
+    let unary = "grpc.testing.TestService/UnaryCall";
+    for words in [
+        &["load", target, "--call", unary, "-d", &at][..],
+        &["load", target, "--rps", &at],
+        &["load", target, "--service-config", &at],
+        &["load", target, "--scenario", no],
+        &["load", target, "--proto", no, "--call", unary],
+        &["load", target, "--baseline", no],
+        &["load", target, "--cacert", no],
+        &["load", target, "--cert", no, "--key", no],
+        &["call", target, unary, "-d", &at],
+        &["call", target, unary, "--service-config", &at],
+        &["call", target, unary, "--protoset", no],
+        &["call", target, unary, "--cacert", no],
+        &["serve", "--listen", "127.0.0.1:0", "--cert", no, "--key", no],
+        &["merge", no],
+    ] {
+        check(words, FAILED, &[no, "No such file"]);
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("invalid").display().to_string();
+    std::fs::write(&file, "[[").unwrap();
+    let at = format!("@{file}");
+    for words in [
+        &["load", target, "--call", unary, "-d", &at][..],
+        &["load", target, "--rps", &at],
+        &["load", target, "--service-config", &at],
+        &["load", target, "--cacert", &file],
+        &["call", target, unary, "-d", &at],
+        &["serve", "--listen", "127.0.0.1:0", "--cert", &file, "--key", &file],
+    ] {
+        check(words, BAD_ARGUMENTS, &[]);
+    }
+}

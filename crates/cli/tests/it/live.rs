@@ -241,3 +241,16 @@ fn no_tui_prints_lines() {
     assert_eq!(terminal.end(), Some(0));
     assert!(terminal.screen().contains("errors        none"), "{}", terminal.screen());
 }
+
+#[test]
+fn view_shows_servers_that_are_not_connected() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let target = format!("{},127.0.0.1:1", addresses[0]);
+    let mut terminal = start(&target, 40, 120, &["--lb", "round_robin", "-z", "10m"]);
+    let is_shown =
+        |line: &str| line.contains(" 127.0.0.1:1 ") && line.contains(" not connected: failed to connect");
+    terminal.wait("the dead server", |screen| screen.lines().any(is_shown));
+    terminal.press("q");
+    assert_eq!(terminal.end(), Some(130), "{}", terminal.screen());
+    check_given_back(&terminal);
+}

@@ -247,7 +247,7 @@ fn invalid_scenarios_are_explained() {
         "a call that is expected to fail has no response to check",
     );
     let (code, _, stderr) = load(&[&addresses[0], "--scenario", "/nowhere/a.toml"]);
-    assert_eq!(code, Some(2));
+    assert_eq!(code, Some(1));
     assert!(stderr.contains("/nowhere/a.toml: failed to read the file"), "{stderr}");
 }
 

@@ -25,10 +25,20 @@ pub(super) struct Attempts<'a> {
     pub(super) call: &'a Prepared,
     options: &'a CallOptions,
     pub(super) ticket: WaitTicket<'a>,
-    /// The last lane had no free stream.
-    is_full: bool,
-    lanes_gone: u32,
+    next: Next,
+    pub(super) lanes_gone: u32,
     pub(super) retries: Retries,
+}
+
+/// Destination of an attempt.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Next {
+    /// The server that the policy picks.
+    Picked,
+    /// Preferably a server that the call has not tried.
+    Untried,
+    /// A connection with a free stream; the last one had none.
+    FreeStream,
 }
 
 /// How far an attempt got that failed on a connection.
@@ -44,16 +54,20 @@ pub(super) enum FailureKind {
 impl<'a> Attempts<'a> {
     pub(super) fn new(channel: &'a Channel, options: &'a CallOptions, call: &'a Prepared) -> Self {
         let (ticket, retries) = (WaitTicket::new(channel.endpoints()), Retries::default());
-        Self { channel, call, options, ticket, is_full: false, lanes_gone: 0, retries }
+        Self { channel, call, options, ticket, next: Next::Picked, lanes_gone: 0, retries }
     }
 
     /// Returns the key of the call: calls with equal keys use the same endpoint and lane.
     #[inline]
     fn affinity(&self) -> Option<u64> {
-        match self.channel.endpoints().hash_header() {
-            None => self.options.affinity,
-            Some(name) => self.call.fields.hash_of(&name).or(self.options.affinity),
-        }
+        if self.channel.endpoints().has_hash_header() { self.hash() } else { self.options.affinity }
+    }
+
+    /// Returns the hash of the header that the policy names, or the affinity key of a call without that header.
+    #[cold]
+    fn hash(&self) -> Option<u64> {
+        let name = self.channel.endpoints().hash_header();
+        name.and_then(|name| self.call.fields.hash_of(&name)).or(self.options.affinity)
     }
 
     /// Returns the request headers of the next attempt.
@@ -67,39 +81,47 @@ impl<'a> Attempts<'a> {
         matches!(self.options.attempts, Some(AttemptPolicy::Retry(_)))
     }
 
-    /// Returns the connection to try next, unless the call has to wait for one.
+    /// Returns the connection to try first, unless the call has to wait for one.
     #[inline]
     pub(super) fn connection_at_hand(&self) -> Option<Arc<Connection>> {
-        if self.is_full { None } else { self.channel.endpoints().pick(self.affinity()) }
+        if self.next == Next::Picked { self.channel.endpoints().pick(self.affinity()) } else { None }
     }
 
-    /// Waits for the connection to try next.
-    pub(super) async fn next_connection(&mut self) -> Result<Arc<Connection>, Status> {
-        if self.is_full {
-            self.is_full = false;
+    /// Waits for the connection to try next, preferably of a server that `call` has not tried.
+    pub(super) async fn connection_untried_by(&mut self, call: &Prepared) -> Result<Arc<Connection>, Status> {
+        if self.next == Next::FreeStream {
+            self.next = Next::Picked;
             self.note(Phase::FreeStream);
             let _waits = self.channel.endpoints().waiting_calls().enter();
-            let connection = self.ticket.wait(self.options.wait_for_ready).await;
+            let connection = self.ticket.wait(self.options.waits_for_ready()).await;
             return self.waited(connection);
         }
         let affinity = self.affinity();
-        if let Some(connection) = self.channel.endpoints().pick(affinity) {
+        let is_tried = |connection: &Connection| call.has_tried(connection);
+        if let Some(connection) = self.channel.endpoints().pick_untried(affinity, is_tried) {
             return Ok(connection);
         }
         self.note(Phase::Connection);
         let _waits = self.channel.endpoints().waiting_calls().enter();
-        let connection = self.channel.endpoints().connected(affinity, self.options.wait_for_ready).await;
+        let connection = self.channel.endpoints().connected(affinity, self.options.waits_for_ready()).await;
         self.waited(connection)
     }
 
     /// Waits for the connection to try next, as long as the call is retried.
     pub(super) async fn wait_for_connection(&mut self) -> Result<Arc<Connection>, Status> {
+        let call = self.call;
+        self.wait_for_connection_untried_by(call).await
+    }
+
+    /// Like [`wait_for_connection`](Self::wait_for_connection), preferably of a server that `call` has not tried.
+    async fn wait_for_connection_untried_by(&mut self, call: &Prepared) -> Result<Arc<Connection>, Status> {
         loop {
-            match self.next_connection().await {
+            match self.connection_untried_by(call).await {
                 Ok(connection) => return Ok(connection),
                 Err(status) => {
                     let (progress, is_committed) = (Progress::Processed, false);
-                    self.next_attempt(FailedAttempt { status, progress, is_committed }).await?;
+                    let failed = FailedAttempt { status, connection: None, progress, is_committed };
+                    self.next_attempt(failed).await?;
                 }
             }
         }
@@ -110,12 +132,22 @@ impl<'a> Attempts<'a> {
         &mut self,
         slot: impl Fn(StreamId) -> Slot,
     ) -> Result<(Arc<Connection>, SlotKey), Status> {
+        let call = self.call;
+        self.open_untried_by(call, slot).await
+    }
+
+    /// Like [`open`](Self::open), preferably on a server that `call` has not tried.
+    pub(super) async fn open_untried_by(
+        &mut self,
+        call: &Prepared,
+        slot: impl Fn(StreamId) -> Slot,
+    ) -> Result<(Arc<Connection>, SlotKey), Status> {
         loop {
-            let connection = self.wait_for_connection().await?;
+            let connection = self.wait_for_connection_untried_by(call).await?;
             match self.open_on(&connection, &slot) {
                 Ok(key) => {
                     if let Some(peer) = &self.options.peer {
-                        peer.note(&connection.peer);
+                        peer.note(&connection.peer, connection.call_timeout(), self.call.progress.attempt());
                     }
                     return Ok((connection, key));
                 }
@@ -136,6 +168,7 @@ impl<'a> Attempts<'a> {
         let key = open_stream(&mut state, || self.ticket.has_waited(), slot, open)?;
         state.notify_driver();
         drop(state);
+        self.call.measure.sent_to(&connection.peer);
         self.ticket.served();
         connection.call_started();
         Ok(key)
@@ -161,7 +194,7 @@ impl<'a> Attempts<'a> {
     ) -> Result<(), Status> {
         match refused {
             NotOpened::AtCapacity => {
-                self.is_full = true;
+                self.next = Next::FreeStream;
                 return Ok(());
             }
             NotOpened::HeadersTooLarge { size, size_max } => {
@@ -215,11 +248,17 @@ impl<'a> Attempts<'a> {
             FailureKind::Processed | FailureKind::Committed => Progress::Processed,
         };
         self.call.note_reached(connection, None);
-        self.next_attempt(FailedAttempt { status, progress, is_committed: kind == FailureKind::Committed })
-            .await
+        let (failed_on, is_committed) = (Some(connection), kind == FailureKind::Committed);
+        let failed = FailedAttempt { status, connection: failed_on, progress, is_committed };
+        let sent = self.next_attempt(failed).await?;
+        if progress == Progress::Processed {
+            self.call.note_tried(connection);
+            self.next = Next::Untried;
+        }
+        Ok(sent)
     }
 
-    async fn next_attempt(&mut self, failed: FailedAttempt) -> Result<usize, Status> {
+    async fn next_attempt(&mut self, failed: FailedAttempt<'_>) -> Result<usize, Status> {
         self.retries.next_attempt(self.channel, self.call, self.options, failed).await
     }
 }

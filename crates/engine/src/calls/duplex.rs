@@ -4,45 +4,20 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use thalweg_balance::retry::HedgingPolicy;
+use thalweg_balance::service_config::AttemptPolicy;
 use thalweg_http2::StreamId;
 
 use super::attempts::{Attempts, FailureKind};
+use super::hedged_stream::{Hedged, HedgedResponse};
 use super::prepared::Prepared;
+use super::response_reader::ResponseReader;
 use crate::call_context::Phase;
 use crate::channel::Channel;
-use crate::connection::{Connection, End, Incoming, RawReader, SendLoop, SendOutcome, Slot, SlotKey, Source};
+use crate::connection::{Connection, End, Outbox, SendLoop, SendOutcome, Slot, SlotKey, Source};
 use crate::grpc::response::ResponseHeaders;
 use crate::options::CallOptions;
 use crate::status::Status;
-
-/// Reader of a response.
-pub(super) trait ResponseReader {
-    /// Polls for the response headers, or the end that arrived instead.
-    fn poll_headers(&mut self, cx: &Context<'_>) -> Poll<Result<Arc<ResponseHeaders>, End>>;
-
-    /// Returns the status in response headers without a response (Trailers-Only), if the reader returns such headers.
-    fn failure(&self, headers: &ResponseHeaders) -> Option<Status>;
-}
-
-impl ResponseReader for Incoming {
-    fn poll_headers(&mut self, cx: &Context<'_>) -> Poll<Result<Arc<ResponseHeaders>, End>> {
-        Self::poll_headers(self, cx)
-    }
-
-    fn failure(&self, _: &ResponseHeaders) -> Option<Status> {
-        None
-    }
-}
-
-impl ResponseReader for Box<RawReader> {
-    fn poll_headers(&mut self, cx: &Context<'_>) -> Poll<Result<Arc<ResponseHeaders>, End>> {
-        RawReader::poll_headers(self, cx)
-    }
-
-    fn failure(&self, headers: &ResponseHeaders) -> Option<Status> {
-        headers.failure()
-    }
-}
 
 /// Both directions of an active call: it sends the request while waiting for the response. Dropping it cancels the
 /// call.
@@ -77,6 +52,9 @@ impl<S: Source + Send + 'static, R: ResponseReader> Duplex<S, R> {
         slot: impl Fn(StreamId) -> Slot,
         read: impl Fn(&Arc<Connection>, SlotKey) -> R,
     ) -> Result<(Self, Result<Arc<ResponseHeaders>, End>), Status> {
+        if let Some(AttemptPolicy::Hedging(policy)) = &options.attempts {
+            return Box::pin(Self::start_hedged(channel, call, options, policy, request, slot, read)).await;
+        }
         let mut attempts = Attempts::new(channel, options, call);
         let (mut connection, key) = attempts.open(&slot).await?;
         let measure = call.measure.clone();
@@ -90,7 +68,9 @@ impl<S: Source + Send + 'static, R: ResponseReader> Duplex<S, R> {
             }
             let headers = poll_fn(|cx| duplex.poll_headers(cx, call)).await;
             let headers = headers.inspect_err(|_| call.note_reached(&connection, None))?;
-            let restarted = match duplex.failure(&headers) {
+            let failure = duplex.response.attempt_failure(&headers);
+            let has_failed = failure.is_some();
+            let restarted = match failure {
                 Some((status, kind)) if duplex.sender.can_restart() => {
                     let is_unprocessed = kind == FailureKind::Unprocessed;
                     match attempts.failed(status, kind, &connection).await {
@@ -106,6 +86,7 @@ impl<S: Source + Send + 'static, R: ResponseReader> Duplex<S, R> {
             };
             if !restarted {
                 match &headers {
+                    Ok(_) if has_failed => {}
                     Ok(_) => channel.note_success(),
                     Err(_) => call.note_reached(&connection, None),
                 }
@@ -123,17 +104,37 @@ impl<S: Source + Send + 'static, R: ResponseReader> Duplex<S, R> {
         }
     }
 
-    /// Returns the failure of an attempt that got no response.
-    fn failure(&self, headers: &Result<Arc<ResponseHeaders>, End>) -> Option<(Status, FailureKind)> {
-        let (status, kind) = match headers {
-            Ok(headers) => (self.response.failure(headers)?, FailureKind::Processed),
-            Err(End::Complete(Ok(_))) => return None,
-            Err(End::Complete(Err(status)) | End::Lost { status, unprocessed: false }) => {
-                (status.clone(), FailureKind::Processed)
+    /// Like [`start`](Self::start), with several attempts at the same time.
+    async fn start_hedged(
+        channel: &Channel,
+        call: &Prepared,
+        options: &CallOptions,
+        policy: &HedgingPolicy,
+        request: S,
+        slot: impl Fn(StreamId) -> Slot,
+        read: impl Fn(&Arc<Connection>, SlotKey) -> R,
+    ) -> Result<(Self, Result<Arc<ResponseHeaders>, End>), Status> {
+        let mut outbox = Outbox::new(request, call.outgoing, call.measure.clone());
+        outbox.keep_handed_over(channel.replay_account(options), true);
+        let hedged = Hedged { channel, call, options, slot, read };
+        let HedgedResponse { substream, response, headers } = hedged.attempts(policy, &mut outbox).await?;
+        let connection = Arc::clone(&substream.connection);
+        let sending = if substream.is_done() { Sending::Done } else { Sending::UnderWay };
+        let mut duplex = Self { response, sender: SendLoop::resume(outbox, substream), sending };
+        let headers = if let Some(headers) = headers {
+            headers
+        } else {
+            let headers = poll_fn(|cx| duplex.poll_headers(cx, call)).await;
+            let headers = headers.inspect_err(|_| call.note_reached(&connection, None))?;
+            if duplex.response.attempt_failure(&headers).is_none() {
+                channel.note_success();
             }
-            Err(End::Lost { status, unprocessed: true }) => (status.clone(), FailureKind::Unprocessed),
+            headers
         };
-        Some((status, kind))
+        if headers.is_err() {
+            call.note_reached(&connection, None);
+        }
+        Ok((duplex, headers))
     }
 
     fn poll_headers(

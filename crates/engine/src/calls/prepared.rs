@@ -34,6 +34,8 @@ pub(super) struct Prepared {
 struct Failure {
     /// Connection of the failed attempt, and its progress there.
     reached: Mutex<Option<Reached>>,
+    /// Servers of earlier attempts, and of hedged ones that are under way.
+    tried: Mutex<Vec<Arc<str>>>,
 }
 
 struct Reached {
@@ -181,6 +183,19 @@ impl Prepared {
         emitted.is_ok().then_some(extra)
     }
 
+    /// Runs the call until its deadline. Not even started after it: timers are coarse, and a response may be faster.
+    pub(super) async fn within<T>(
+        &self,
+        deadline: Instant,
+        call: impl Future<Output = Result<T, Status>>,
+    ) -> Result<T, Status> {
+        if deadline <= Instant::now() {
+            self.progress.note(Phase::Unsent);
+            return Err(Status::deadline_exceeded());
+        }
+        within(Some(deadline), call).await
+    }
+
     /// Prepares another attempt that is measured for itself while others are under way. `previous` is the number of
     /// earlier ones, at least 1.
     pub(super) fn hedge(&self, previous: u32) -> Self {
@@ -204,6 +219,20 @@ impl Prepared {
 
     fn take_reached(&self) -> Option<Reached> {
         self.failure.get()?.reached.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Records the server of an attempt: further ones prefer others.
+    #[cold]
+    pub(super) fn note_tried(&self, connection: &Connection) {
+        let peer = Arc::clone(&connection.peer);
+        self.failure().tried.lock().unwrap_or_else(PoisonError::into_inner).push(peer);
+    }
+
+    /// Returns whether an attempt was sent to the server of this connection.
+    pub(super) fn has_tried(&self, connection: &Connection) -> bool {
+        self.failure.get().is_some_and(|failure| {
+            failure.tried.lock().unwrap_or_else(PoisonError::into_inner).contains(&connection.peer)
+        })
     }
 
     fn failure(&self) -> &Failure {

@@ -11,7 +11,7 @@ use thalweg_balance::service_config::MethodConfig;
 use tokio::time::sleep_until;
 
 use super::duplex::Duplex;
-use super::prepared::{Prepared, within};
+use super::prepared::Prepared;
 use super::unary;
 use super::unary_attempt::{Arrived, AwaitedResponse, Outcome};
 use crate::call_context::Phase;
@@ -157,7 +157,7 @@ impl<B> PendingRequest<B> {
     #[cold]
     async fn resolve(&mut self, mut headers: Box<HeaderMap>) {
         let Self { channel, options, limits, fixed_headers, gathers, .. } = self;
-        channel.resolved(options.wait_for_ready).await;
+        channel.resolved(options.waits_for_ready()).await;
         if let Ok(Some(settings)) = settings(channel, fixed_headers, options, *gathers) {
             (*options, *limits) = settings;
         }
@@ -189,7 +189,7 @@ impl<B: OutgoingBody> PendingRequest<B> {
         });
         let outcome = match call.deadline {
             None => sent.await,
-            deadline => Box::pin(within(deadline, sent)).await,
+            Some(deadline) => Box::pin(call.within(deadline, sent)).await,
         };
         outcome.map_err(|status| {
             let status = call.failed(status, channel, &fixed_headers.method);

@@ -1,5 +1,7 @@
 //! Retries of one call (gRFC A6): by the method's policy, and transparent ones.
 
+use std::sync::Arc;
+
 use http::HeaderMap;
 use thalweg_balance::retry::{Outcome, Progress, Pushback, RetryDecision, RetryState};
 use thalweg_balance::service_config::AttemptPolicy;
@@ -7,6 +9,8 @@ use tokio::time::{Instant, sleep_until};
 
 use super::prepared::{Prepared, RequestFields};
 use crate::channel::Channel;
+use crate::connection::Connection;
+use crate::endpoints::FurtherAttempt;
 use crate::options::CallOptions;
 use crate::random::random_unit;
 use crate::status::Status;
@@ -22,8 +26,10 @@ struct State {
 }
 
 /// An attempt that failed.
-pub(super) struct FailedAttempt {
+pub(super) struct FailedAttempt<'a> {
     pub(super) status: Status,
+    /// Where it failed, if it was sent.
+    pub(super) connection: Option<&'a Arc<Connection>>,
     pub(super) progress: Progress,
     /// Response headers had arrived.
     pub(super) is_committed: bool,
@@ -59,9 +65,9 @@ impl Retries {
         channel: &Channel,
         call: &Prepared,
         options: &CallOptions,
-        failed: FailedAttempt,
+        failed: FailedAttempt<'_>,
     ) -> Result<usize, Status> {
-        let FailedAttempt { status, progress, is_committed } = failed;
+        let FailedAttempt { status, connection, progress, is_committed } = failed;
         let outcome = Outcome::new(status.code()).progress(progress).pushback(pushback(status.metadata()));
         let deadline = call.deadline.map(Instant::into_std);
         let state = self.0.get_or_insert_with(|| {
@@ -81,12 +87,15 @@ impl Retries {
             return Err(status.with_detail(reason));
         }
         let sent = call.measure.end_attempt(&status);
+        let is_transparent = decision == RetryDecision::Restart;
+        let attempt = if is_transparent { FurtherAttempt::TransparentRetry } else { FurtherAttempt::Retry };
+        channel.endpoints().attempt_counts().note(connection.map(|connection| &*connection.peer), attempt);
         if let RetryDecision::Retry { at } = decision {
             sleep_until(Instant::from_std(at)).await;
         }
         let previous = state.decisions.previous_attempts();
         call.progress.note_attempt();
-        call.measure.start_attempt(previous, decision == RetryDecision::Restart);
+        call.measure.start_attempt(previous, is_transparent);
         state.fields = call.fields_of_retry(previous);
         Ok(sent)
     }

@@ -1,6 +1,7 @@
 //! Streaming calls: a stream of messages in one or both directions.
 
 use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -46,7 +47,7 @@ impl Channel {
             let of = CallName { path: method.path_to_keep(), attempt: call.progress.attempt() };
             Incoming::of_responses(Arc::clone(connection), key, size_max, call.measure.clone(), of)
         };
-        let started = async {
+        let started = pin!(async {
             let (duplex, headers) = Duplex::start(self, &call, options, requests, slot, read).await?;
             let metadata = match headers {
                 Ok(headers) => headers.metadata.clone(),
@@ -54,9 +55,13 @@ impl Channel {
                 Err(end) => end.outcome().map(|_| HeaderMap::new())?,
             };
             Ok((Exchange { duplex, deadline: call.deadline, measure: call.measure.clone() }, metadata))
-        };
+        });
         // A call given up here is dropped before its outcome is known, so its measure is kept until then.
-        within(call.deadline, started).await.map_err(|status| {
+        let outcome = match call.deadline {
+            None => started.await,
+            Some(deadline) => call.within(deadline, started).await,
+        };
+        outcome.map_err(|status| {
             let status = call.failed(status, self, method);
             call.measure.fail(&status);
             status

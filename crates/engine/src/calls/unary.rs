@@ -8,8 +8,8 @@ use http::HeaderMap;
 use thalweg_balance::service_config::AttemptPolicy;
 
 use super::attempts::{Attempts, FailureKind};
-use super::hedging;
-use super::prepared::{Prepared, within};
+use super::hedged_unary;
+use super::prepared::Prepared;
 use super::unary_attempt::{
     Arrived, Attempt, AwaitedResponse, Outcome, POOLED_INBOX_CAPACITY_MAX, UnaryAttempt, put_inbox,
 };
@@ -31,39 +31,47 @@ impl Channel {
     ///
     /// # Errors
     /// Returns the call's status if it is not OK, or the reason it was not made.
-    pub async fn unary<M: Encode>(
+    // Not an `async fn`, which would store its arguments twice.
+    #[expect(clippy::manual_async_fn, reason = "saves instructions of each call")]
+    pub fn unary<M: Encode>(
         &self,
         method: &Method,
         metadata: &HeaderMap,
         message: &M,
         options: &CallOptions,
-    ) -> Result<UnaryResponse, Status> {
-        let configured = match self.configured(method, options) {
-            Ok(configured) => configured,
-            Err(NotResolved) => Some(Box::pin(self.when_configured(method, metadata, options)).await),
-        };
-        let options = configured.as_deref().unwrap_or(options);
-        let call = Prepared::new(self, method, metadata, options)?;
-        let outcome = {
-            // Pinned here so that this large future is not moved again. Most calls have no deadline.
-            let awaited = OneMessage { size_max: options.max_decoding_message_size };
-            let attempts = pin!(attempts(self, &call, message, options, awaited));
-            match call.deadline {
-                None => attempts.await,
-                deadline => within(deadline, attempts).await,
-            }
-        };
-        match outcome {
-            Ok(Outcome::Done(arrived)) => Ok(UnaryResponse {
-                arrived,
-                message_size_max: options.max_decoding_message_size,
-                measure: call.measure,
-            }),
-            Ok(Outcome::Started(_, never)) => match never {},
-            Err(status) => {
-                let status = call.failed(status, self, method);
-                call.measure.fail(&status);
-                Err(status)
+    ) -> impl Future<Output = Result<UnaryResponse, Status>> {
+        async move {
+            let configured = match self.configured(method, options) {
+                Ok(configured) => configured,
+                Err(NotResolved) => Some(Box::pin(self.when_configured(method, metadata, options)).await),
+            };
+            let options = configured.as_deref().unwrap_or(options);
+            // A `?` would move the call once more.
+            let call = match Prepared::new(self, method, metadata, options) {
+                Ok(call) => call,
+                Err(status) => return Err(status),
+            };
+            let outcome = {
+                // Pinned here so that this large future is not moved again. Most calls have no deadline.
+                let awaited = OneMessage { size_max: options.max_decoding_message_size };
+                let attempts = pin!(attempts(self, &call, message, options, awaited));
+                match call.deadline {
+                    None => attempts.await,
+                    Some(deadline) => call.within(deadline, attempts).await,
+                }
+            };
+            match outcome {
+                Ok(Outcome::Done(arrived)) => Ok(UnaryResponse {
+                    arrived,
+                    message_size_max: options.max_decoding_message_size,
+                    measure: call.measure,
+                }),
+                Ok(Outcome::Started(_, never)) => match never {},
+                Err(status) => {
+                    let status = call.failed(status, self, method);
+                    call.measure.fail(&status);
+                    Err(status)
+                }
             }
         }
     }
@@ -82,7 +90,7 @@ pub(super) fn attempts<M: Encode, R: AwaitedResponse>(
 ) -> impl Future<Output = Result<Outcome<R::Started>, Status>> {
     async move {
         if let Some(AttemptPolicy::Hedging(policy)) = &options.attempts {
-            return Box::pin(hedging::attempts(channel, call, message, options, awaited, policy)).await;
+            return Box::pin(hedged_unary::attempts(channel, call, message, options, awaited, policy)).await;
         }
         let mut attempts = Attempts::new(channel, options, call);
         let mut large = None;
@@ -93,7 +101,7 @@ pub(super) fn attempts<M: Encode, R: AwaitedResponse>(
                 None => Box::pin(attempts.wait_for_connection()).await?,
             };
             if let Some(peer) = &options.peer {
-                peer.note(&connection.peer);
+                peer.note(&connection.peer, connection.call_timeout(), call.progress.attempt());
             }
             match UnaryAttempt::new(&connection, &mut attempts, message, &mut large, awaited).await {
                 Attempt::Done(outcome) if !(R::MAY_HAVE_FAILED && attempts.has_policy()) => {

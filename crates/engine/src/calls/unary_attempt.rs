@@ -162,6 +162,7 @@ impl<Req: Encode, R: AwaitedResponse> UnaryAttempt<'_, '_, Req, R> {
         state.notify_driver();
         let is_timed = key.is_each(state.timed_each);
         drop(state);
+        self.attempts.call.measure.sent_to(&self.connection.peer);
         self.attempts.call.measure.sent_message(len, || self.message.encoded_len());
         self.attempts.ticket.served();
         self.connection.call_started();

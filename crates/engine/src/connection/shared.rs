@@ -158,6 +158,11 @@ impl Connection {
         self.origin.get().map(|origin| &**origin)
     }
 
+    /// Returns the timeout of calls to the endpoint, if it has one of its own.
+    pub(crate) fn call_timeout(&self) -> Option<Duration> {
+        self.origin()?.call_timeout
+    }
+
     /// Sets the target and the endpoint's own names; only the first call counts.
     pub(crate) fn set_destination(&self, target: Arc<str>, origin: Option<Arc<EndpointOrigin>>) {
         let _ = self.target.set(target);

@@ -51,8 +51,13 @@ impl Balanced {
         Self { _end_of_task: EndOfTask(Arc::clone(&signals)), views, signals, events, parked }
     }
 
-    /// Returns the request header whose value the policy hashes, if it does.
+    /// Returns whether the policy hashes the value of a request header.
     #[inline]
+    pub(super) fn has_hash_header(&self) -> bool {
+        self.views.has_hash_header()
+    }
+
+    /// Returns the request header whose value the policy hashes, if it does.
     pub(super) fn hash_header(&self) -> Option<Arc<str>> {
         self.views.hash_header()
     }
@@ -82,8 +87,8 @@ impl Balanced {
             let mut wait_until = None;
             match self.views.pick(affinity) {
                 Picked::Connection(connection) => return Ok(connection),
-                Picked::Failed(message) if !wait_for_ready => {
-                    return Err(Status::unavailable(message.to_string()));
+                Picked::Failed(failure) if !wait_for_ready => {
+                    return Err(Status::unavailable(failure.to_string()));
                 }
                 Picked::WaitUntil(at) => wait_until = Some(at),
                 Picked::Failed(_) | Picked::Wait => {}
@@ -133,7 +138,7 @@ impl Balanced {
 
     /// Returns why calls fail at the moment, if they do. This is no call: it connects nothing.
     pub(super) fn error(&self) -> Option<String> {
-        Some(self.views.current().picker.failure()?.to_string())
+        Some(self.views.current().failure()?.to_string())
     }
 
     /// Starts the control's task if it does not run: the first time, and after its runtime has ended. Returns false if

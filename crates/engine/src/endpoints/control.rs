@@ -4,10 +4,10 @@ use std::future::{pending, poll_fn};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
-use std::task::{Context, Poll};
+use std::task::Poll;
 use std::time::Duration;
 
-use thalweg_balance::policy::{EndpointView, LoadReport, NoneReady, Outcomes, Policy, PolicyConfig};
+use thalweg_balance::policy::{Decision, EndpointWeight, GracefulSwitch, NoneReady, Policy, PolicyConfig};
 use thalweg_balance::resolving::{Resolving, ResolvingStep};
 use thalweg_balance::service_config::ServiceConfigError;
 use thalweg_balance::{ConnectivityState, Endpoint};
@@ -16,8 +16,9 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::configuration::{Configuration, Configured};
+use super::entry::{Entry, Observed};
 use super::views::{View, Views};
-use super::watches::{WatchConfig, WatchOrigin, Watched, Watches};
+use super::watches::{WatchConfig, WatchOrigin, Watched};
 use crate::event_log::EventLog;
 use crate::lanes::{ChannelParts, Connector, LaneSet, LaneSetObserver, Lanes, LastReport};
 use crate::random::{random_seed, random_unit};
@@ -46,12 +47,13 @@ pub(crate) struct BalancedConfig {
 /// State of a balanced channel's control, between and during its decisions.
 #[derive(Debug)]
 pub(super) struct Control {
-    policy: Box<dyn Policy>,
-    policy_config: PolicyConfig,
+    policy: GracefulSwitch,
     configuration: Option<Configuration>,
     resolver: Arc<dyn Resolver>,
     factory: EndpointFactory,
     watch_origin: WatchOrigin,
+    /// Service whose health is checked at each endpoint (gRFC A17).
+    health_check: Option<String>,
     watches: Arc<WatchConfig>,
     signals: Arc<Signals>,
     events: Arc<EventLog>,
@@ -88,75 +90,6 @@ impl Idleness {
         }
         now >= self.since + self.timeout
     }
-}
-
-/// An endpoint of the channel.
-#[derive(Debug)]
-struct Entry {
-    endpoint: Endpoint,
-    set: Arc<LaneSet>,
-    /// The state of its connections at the last decision.
-    state: ConnectivityState,
-    watches: Option<Box<Watches>>,
-    /// Its last load report, if the policy reads them or may later.
-    report: Option<Arc<LastReport>>,
-    /// Time of the last attempt to connect that was started here.
-    connected_at: Option<std::time::Instant>,
-}
-
-impl Entry {
-    /// Connects, unless that was done less than the shortest backoff ago: a server that closes its connections at once
-    /// would be connected without pause. Returns when to try again in this case.
-    fn connect(&mut self, now: std::time::Instant) -> Option<std::time::Instant> {
-        let due_at = self.connected_at.map(|at| at + self.set.backoff_min());
-        if due_at.is_some_and(|due_at| due_at > now) {
-            return due_at;
-        }
-        self.connected_at = Some(now);
-        self.set.connect();
-        None
-    }
-
-    /// Notes the state of its connections, and returns what the policy sees.
-    fn observe(&mut self, state: ConnectivityState) -> Observed {
-        self.state = state;
-        let watches = self.watches.as_deref();
-        let seen = watches.map_or(state, |watches| watches.state(state));
-        let error = match seen {
-            ConnectivityState::TransientFailure if state == ConnectivityState::Ready => {
-                watches.and_then(Watches::error).map(|error| format!("{}: {error}", self.endpoint.name()))
-            }
-            ConnectivityState::TransientFailure => self.set.last_connect_error(),
-            _ => None,
-        };
-        Observed { state: seen, error, report: watches.and_then(Watches::report) }
-    }
-
-    fn view<'a>(&'a self, observed: &'a Observed, has_outcomes: bool) -> EndpointView<'a> {
-        let mut view = EndpointView::new(self.set.id, &self.endpoint, observed.state);
-        view.error = observed.error.as_deref();
-        view.report = observed.report.as_deref();
-        if has_outcomes {
-            let calls = self.set.calls();
-            view.outcomes = Outcomes { succeeded: calls.succeeded, failed: calls.failed };
-        }
-        view
-    }
-
-    /// Polls its streams. Returns when the policy has to decide again.
-    fn poll_watches(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        match &mut self.watches {
-            Some(watches) => watches.poll(cx, &self.set),
-            None => Poll::Pending,
-        }
-    }
-}
-
-/// An endpoint as the policy sees it.
-struct Observed {
-    state: ConnectivityState,
-    error: Option<String>,
-    report: Option<Arc<LoadReport>>,
 }
 
 /// Wakes the control.
@@ -244,20 +177,20 @@ impl Control {
         events: Arc<EventLog>,
         origin: Origin<'_>,
     ) -> Self {
-        let BalancedConfig { policy: policy_config, configuration, resolver, refresh, .. } = config;
+        let BalancedConfig { policy, configuration, resolver, refresh, .. } = config;
         let BalancedConfig { interval_min, idle_timeout, health_check, .. } = config;
-        let policy = policy_config.build(random_seed());
+        let policy = GracefulSwitch::new(policy, random_seed());
         let watch_origin = WatchOrigin::new(origin);
-        let watches = watch_origin.config(Watched::new(&*policy, health_check));
+        let watches = watch_origin.config(Watched::new(&policy, health_check.as_deref()));
         let refresh = refresh.filter(|_| resolver.looks_up());
         let resolving = Resolving::new().min_interval(interval_min).refresh_period(refresh);
         Self {
             policy,
-            policy_config,
             configuration,
             resolver,
             factory,
             watch_origin,
+            health_check,
             watches,
             signals,
             events,
@@ -302,6 +235,8 @@ impl Control {
                 let Some(channel) = channel.upgrade() else { return };
                 let watch_at = self.update_watches();
                 let decide_at = if self.check_idleness(&channel) { None } else { self.decide(&channel) };
+                // A policy that was replaced may have read other streams.
+                let watch_at = if self.configure_watches() { self.update_watches() } else { watch_at };
                 [watch_at, decide_at].into_iter().flatten().min()
             };
             let is_idle = self.idleness.as_ref().is_some_and(|idleness| idleness.is_idle);
@@ -360,22 +295,24 @@ impl Control {
             Ok(is_rejected) => is_rejected,
             Err(error) => return failed(self, &error),
         };
-        self.error = None;
+        let target = &self.factory.connector.addresses.target;
+        let why_empty = resolution.why_empty();
+        self.error = why_empty.map(|note| format!("{target} has no servers: {note}").into());
         self.is_resolved = true;
         let is_ok = !resolution.endpoints.is_empty() && !is_rejected;
         let selected = self.policy.select(resolution.endpoints);
         let mut former = std::mem::take(&mut self.entries);
+        // Endpoints of a policy that is being replaced leave soon, and need no share of the lanes.
+        let lasting = self.policy.selected_len();
         for endpoint in &selected {
-            if self.entries.iter().any(|entry| entry.endpoint.is_same(endpoint)) {
-                continue;
-            }
             let kept = former.iter().position(|entry| entry.endpoint.is_same(endpoint));
             let entry = match kept {
                 Some(at) => Entry { endpoint: endpoint.clone(), ..former.swap_remove(at) },
-                None => self.create_entry(endpoint, selected.len()),
+                None => self.create_entry(endpoint, lasting),
             };
             self.entries.push(entry);
         }
+        self.share_lanes(selected.len());
         for entry in &former {
             self.events.note_endpoint("endpoint removed:", entry.set.id, entry.set.name());
         }
@@ -395,20 +332,40 @@ impl Control {
         if let Some(error) = &rejected {
             tracing::warn!(channel = %target, why = %error, "rejected a service config; the last one stays");
         }
-        if policy != self.policy_config {
-            tracing::debug!(channel = %target, ?policy, "changed the balancing policy");
-            self.policy = policy.build(random_seed());
-            self.policy_config = policy;
+        if policy != *self.policy.config() {
+            tracing::debug!(channel = %target, ?policy, "changes the balancing policy");
+            self.policy.update(&policy);
         }
-        let watched = Watched::new(&*self.policy, health_check);
-        if !self.watches.is_for(&watched) {
-            self.watches = self.watch_origin.config(watched);
-            for entry in &mut self.entries {
-                entry.watches = self.watches.at_endpoint(entry.report.as_ref());
-            }
-        }
+        self.health_check = health_check;
+        self.configure_watches();
         self.factory.lanes.limit(connections_max);
         Ok(rejected.is_some())
+    }
+
+    /// Divides the cap of adaptive lanes among the endpoints, whose number may have changed.
+    fn share_lanes(&self, endpoints: usize) {
+        let shared = self.factory.lanes.cap_for_endpoint(endpoints);
+        for Entry { endpoint, set, .. } in &self.entries {
+            let own =
+                endpoint.get::<OwnSettings>().map(|OwnSettings(own)| own.lanes().cap_for_endpoint(endpoints));
+            if let Some(cap) = own.unwrap_or(shared) {
+                set.set_cap(cap);
+            }
+        }
+    }
+
+    /// Watches at endpoints what the policy and the service config ask for. Returns whether that has changed.
+    fn configure_watches(&mut self) -> bool {
+        let watched = Watched::new(&self.policy, self.health_check.as_deref());
+        if self.watches.is_for(&watched) {
+            return false;
+        }
+        self.watches = self.watch_origin.config(watched);
+        for entry in &mut self.entries {
+            let former = entry.watches.take();
+            entry.watches = self.watches.at_endpoint(entry.report.as_ref(), former);
+        }
+        true
     }
 
     fn create_entry(&self, endpoint: &Endpoint, endpoints: usize) -> Entry {
@@ -418,7 +375,7 @@ impl Control {
         let reports_of_calls = may_change || self.watches.has_reports_of_calls();
         let reports = report.clone().filter(|_| reports_of_calls);
         let set = self.factory.create(endpoint, endpoints, &self.signals, reports);
-        let watches = self.watches.at_endpoint(report.as_ref());
+        let watches = self.watches.at_endpoint(report.as_ref(), None);
         self.events.note_endpoint("endpoint added:", set.id, set.name());
         let state = ConnectivityState::Idle;
         Entry { endpoint: endpoint.clone(), set, state, watches, report, connected_at: None }
@@ -444,7 +401,7 @@ impl Control {
             }
             let endpoints = self.entries.iter().map(|entry| Arc::clone(&entry.set)).collect();
             let (picker, state) = (Arc::new(NoneReady::waiting()), ConnectivityState::Idle);
-            self.publish(channel, &View { endpoints, withheld: Vec::new(), picker, state });
+            self.publish(channel, &View { endpoints, withheld: Vec::new(), picker, policy: None, state });
         }
         is_idle
     }
@@ -477,40 +434,40 @@ impl Control {
         self.ejected = positions.iter().filter_map(|&at| Some(self.entries.get(at)?.set.id)).collect();
     }
 
+    /// Records weights that the policy has calculated (gRFC A78).
+    fn record_weights(&self, weights: &[(usize, EndpointWeight)]) {
+        if weights.is_empty() {
+            return;
+        }
+        if weights.iter().filter_map(|(_, weight)| weight.usable()).count() < 2 {
+            self.factory.connector.measure.channel().fell_back_to_round_robin();
+        }
+        for &(at, weight) in weights {
+            // A policy of the application may name any position.
+            if let Some(entry) = self.entries.get(at) {
+                entry.set.measure().weight(weight);
+            }
+        }
+    }
+
     /// Decides, and publishes the decision. Returns when to decide again at the latest.
     fn decide(&mut self, channel: &Views) -> Option<std::time::Instant> {
-        let (now, needs) = (Instant::now().into_std(), self.policy.needs());
-        let mut observed = Vec::with_capacity(self.entries.len());
-        for entry in &mut self.entries {
-            let state = entry.set.connectivity();
-            let is_lost = entry.state == ConnectivityState::Ready && state != ConnectivityState::Ready;
-            let is_failed = state == ConnectivityState::TransientFailure && entry.state != state;
-            if is_lost || is_failed {
-                // The name may have other endpoints by now.
-                self.resolving.request();
-            }
-            observed.push(entry.observe(state));
-        }
-        let views: Vec<_> = self
-            .entries
-            .iter()
-            .zip(&observed)
-            .map(|(entry, observed)| entry.view(observed, needs.outcomes))
-            .collect();
-        let (mut wake_at, mut ejected) = (None, Vec::new());
-        channel.set_hash_header(self.hash_header());
+        let now = Instant::now().into_std();
+        let mut observed = self.observe();
+        let (mut wake_at, mut ejected, mut weights) = (None, Vec::new(), Vec::new());
         let view = match &self.error {
-            Some(error) if views.is_empty() => View {
+            Some(error) if self.entries.is_empty() => View {
                 endpoints: Vec::new(),
                 withheld: Vec::new(),
                 picker: Arc::new(NoneReady::because(Arc::clone(error))),
+                policy: None,
                 state: ConnectivityState::TransientFailure,
             },
             None if !self.is_resolved => return None,
             _ => {
-                let decision = self.policy.decide(&views, now);
+                let decision = self.decide_by_policy(&mut observed, now);
                 wake_at = decision.wake_at;
-                ejected = decision.ejected;
+                (ejected, weights) = (decision.ejected, decision.weights);
                 for &at in &decision.connect {
                     let again_at = self.entries.get_mut(at).and_then(|entry| entry.connect(now));
                     wake_at = [wake_at, again_at].into_iter().flatten().min();
@@ -526,14 +483,60 @@ impl Control {
                     endpoints: self.entries.iter().map(|entry| Arc::clone(&entry.set)).collect(),
                     withheld,
                     picker: decision.picker,
+                    policy: Some(self.policy.name()),
                     state: decision.state,
                 }
             }
         };
+        channel.set_hash_header(self.hash_header());
         self.publish(channel, &view);
         self.note_ejected(&ejected);
+        self.record_weights(&weights);
         let idle_at = self.idleness.as_ref().map(|idleness| (idleness.since + idleness.timeout).into_std());
         [wake_at, idle_at].into_iter().flatten().min()
+    }
+
+    /// Notes the states of all endpoints, and asks for a resolution if one has failed.
+    fn observe(&mut self) -> Vec<Observed> {
+        let mut observed = Vec::with_capacity(self.entries.len());
+        for entry in &mut self.entries {
+            let state = entry.set.connectivity();
+            let is_lost = entry.state == ConnectivityState::Ready && state != ConnectivityState::Ready;
+            let is_failed = state == ConnectivityState::TransientFailure && entry.state != state;
+            if is_lost || is_failed {
+                // The name may have other endpoints by now.
+                self.resolving.request();
+            }
+            observed.push(entry.observe(state));
+        }
+        observed
+    }
+
+    /// Decides, and drops the endpoints that the policy releases, with those in `observed`.
+    fn decide_by_policy(&mut self, observed: &mut Vec<Observed>, now: std::time::Instant) -> Decision {
+        let is_switching = self.policy.is_switching();
+        let decision = loop {
+            let has_outcomes = self.policy.needs().outcomes;
+            let seen = self.entries.iter().zip(&*observed);
+            let views: Vec<_> = seen.map(|(entry, observed)| entry.view(observed, has_outcomes)).collect();
+            let decision = self.policy.decide(&views, now);
+            // A policy of the application may name any position.
+            let released: Vec<usize> =
+                (0..self.entries.len()).filter(|at| decision.released.contains(at)).collect();
+            if released.is_empty() {
+                break decision;
+            }
+            for &at in released.iter().rev() {
+                observed.remove(at);
+                let Entry { set, .. } = self.entries.remove(at);
+                self.events.note_endpoint("endpoint removed:", set.id, set.name());
+            }
+        };
+        if is_switching && !self.policy.is_switching() {
+            let target = &self.factory.connector.addresses.target;
+            tracing::debug!(channel = %target, policy = self.policy.name(), "changed the balancing policy");
+        }
+        decision
     }
 }
 

@@ -4,7 +4,9 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use thalweg_balance::ConnectivityState;
+use thalweg_balance::retry::prefer_untried;
 
+use super::attempt_counts::AttemptCounts;
 use super::balanced::Balanced;
 use super::control::BalancedConfig;
 use super::waiting_calls::WaitingCalls;
@@ -23,6 +25,7 @@ pub(crate) struct Endpoints {
     /// Calls that wait for a free stream of any endpoint.
     queue: Arc<StreamWaitQueue>,
     waiting_calls: WaitingCalls,
+    attempt_counts: AttemptCounts,
     /// Target URI with its scheme.
     target: String,
     /// Calls of endpoints that are gone.
@@ -69,6 +72,7 @@ impl Endpoints {
             kind,
             queue,
             waiting_calls: WaitingCalls::default(),
+            attempt_counts: AttemptCounts::default(),
             target,
             calls,
         });
@@ -76,8 +80,17 @@ impl Endpoints {
         endpoints
     }
 
-    /// Returns the header whose value the policy hashes, if it does.
+    /// Returns whether the policy hashes the value of a header.
     #[inline]
+    pub(crate) fn has_hash_header(&self) -> bool {
+        match &self.kind {
+            Kind::One(_) => false,
+            Kind::Balanced(balanced) => balanced.has_hash_header(),
+        }
+    }
+
+    /// Returns the header whose value the policy hashes, if it does.
+    #[cold]
     pub(crate) fn hash_header(&self) -> Option<Arc<str>> {
         match &self.kind {
             Kind::One(_) => None,
@@ -91,6 +104,21 @@ impl Endpoints {
         match &self.kind {
             Kind::One(set) => set.pick(affinity),
             Kind::Balanced(balanced) => balanced.pick(affinity),
+        }
+    }
+
+    /// Returns the connection for another attempt at a call, preferably of a server that it has not tried; `None` as
+    /// [`pick`](Self::pick).
+    pub(crate) fn pick_untried(
+        &self,
+        affinity: Option<u64>,
+        is_tried: impl Fn(&Connection) -> bool,
+    ) -> Option<Arc<Connection>> {
+        match &self.kind {
+            Kind::One(set) => set.pick(affinity),
+            Kind::Balanced(balanced) => {
+                prefer_untried(|| balanced.pick(affinity), |connection| is_tried(connection))
+            }
         }
     }
 
@@ -140,6 +168,11 @@ impl Endpoints {
 
     pub(crate) fn waiting_calls(&self) -> &WaitingCalls {
         &self.waiting_calls
+    }
+
+    /// Returns the counts of attempts beyond the first.
+    pub(crate) fn attempt_counts(&self) -> &AttemptCounts {
+        &self.attempt_counts
     }
 
     pub(crate) fn queue(&self) -> &Arc<StreamWaitQueue> {
@@ -232,7 +265,8 @@ impl Endpoints {
         };
         let SentCalls { counts: calls, last: last_call } = calls;
         let (id, target, state) = (self.id, self.target.clone(), self.state());
-        ChannelSnapshot { id, target, state, calls, last_call, events, endpoints }
+        let further_attempts = self.attempt_counts.snapshot();
+        ChannelSnapshot { id, target, state, calls, last_call, further_attempts, events, endpoints }
     }
 }
 

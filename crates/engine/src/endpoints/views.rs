@@ -1,5 +1,6 @@
 //! The last decision of a balanced channel's policy, and picks by it.
 
+use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Instant;
@@ -39,12 +40,24 @@ pub(super) struct View {
     /// Whether an endpoint takes no calls although it is connected: it is unhealthy or ejected. May be shorter.
     pub(super) withheld: Vec<bool>,
     pub(super) picker: Arc<dyn Picker>,
+    /// Name of the policy that has made the decision; `None` if none has.
+    pub(super) policy: Option<&'static str>,
     pub(super) state: ConnectivityState,
 }
 
 impl View {
+    #[inline]
     fn connection(&self, at: usize, affinity: Option<u64>) -> Option<Arc<Connection>> {
         self.endpoints.get(at)?.pick(affinity)
+    }
+
+    fn failure_for(&self, reason: Arc<str>) -> PickFailure {
+        PickFailure { policy: self.policy, reason }
+    }
+
+    /// Returns why all calls fail at the moment, if they do.
+    pub(super) fn failure(&self) -> Option<PickFailure> {
+        self.picker.failure().map(|reason| self.failure_for(reason))
     }
 
     fn connect(&self, at: usize) {
@@ -61,8 +74,22 @@ pub(super) enum Picked {
     Wait,
     /// Wait for the next decision, and until then at the latest.
     WaitUntil(Instant),
-    /// The reason why no endpoint is ready.
-    Failed(Arc<str>),
+    Failed(PickFailure),
+}
+
+/// Why a pick failed: displays the policy and its reason.
+pub(super) struct PickFailure {
+    policy: Option<&'static str>,
+    reason: Arc<str>,
+}
+
+impl fmt::Display for PickFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.policy {
+            Some(policy) => write!(f, "{policy}: {}", self.reason),
+            None => f.write_str(&self.reason),
+        }
+    }
 }
 
 /// Maximum number of picks per call. A picked endpoint may have lost its connection since the decision.
@@ -79,14 +106,14 @@ impl Views {
         }
     }
 
-    /// Returns the request header whose value the policy hashes, if it does.
+    /// Returns whether the policy hashes the value of a request header.
     #[inline]
-    pub(super) fn hash_header(&self) -> Option<Arc<str>> {
-        if self.has_hash_header.load(Ordering::Relaxed) { self.read_hash_header() } else { None }
+    pub(super) fn has_hash_header(&self) -> bool {
+        self.has_hash_header.load(Ordering::Relaxed)
     }
 
-    #[cold]
-    fn read_hash_header(&self) -> Option<Arc<str>> {
+    /// Returns the request header whose value the policy hashes, if it does.
+    pub(super) fn hash_header(&self) -> Option<Arc<str>> {
         self.hash_header.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -115,26 +142,22 @@ impl Views {
     }
 
     /// Picks an endpoint, and a connection to it.
+    #[inline]
     pub(super) fn pick(&self, affinity: Option<u64>) -> Picked {
         let own = self.threads.current();
         // The lock is this thread's, and only a decision replaces the view.
         let view = own.view.read().unwrap_or_else(PoisonError::into_inner);
         let in_flight = |at: usize| view.endpoints.get(at).map_or(0, |set| set.in_flight());
-        for _ in 0..PICKS_MAX.min(view.endpoints.len() + 1) {
+        let mut picks = 0;
+        loop {
             let turn = own.turn.fetch_add(1, Ordering::Relaxed);
             let mut call = PickArgs::new(turn, &in_flight);
             call.hash = affinity;
-            match view.picker.pick(&call) {
-                Pick::Endpoint(at) => {
-                    if let Some(connection) = view.connection(at, affinity) {
-                        return Picked::Connection(connection);
-                    }
-                }
+            let at = match view.picker.pick(&call) {
+                Pick::Endpoint(at) => at,
                 Pick::EndpointAndConnect { ready, connect } => {
                     view.connect(connect);
-                    if let Some(connection) = view.connection(ready, affinity) {
-                        return Picked::Connection(connection);
-                    }
+                    ready
                 }
                 Pick::Connect(at) => {
                     view.connect(at);
@@ -142,10 +165,16 @@ impl Views {
                 }
                 Pick::Queue => return Picked::Wait,
                 Pick::QueueUntil(at) => return Picked::WaitUntil(at),
-                Pick::Fail(message) => return Picked::Failed(message),
+                Pick::Fail(reason) => return Picked::Failed(view.failure_for(reason)),
+            };
+            if let Some(connection) = view.connection(at, affinity) {
+                return Picked::Connection(connection);
+            }
+            picks += 1;
+            if picks > view.endpoints.len().min(PICKS_MAX) {
+                return Picked::Wait;
             }
         }
-        Picked::Wait
     }
 
     /// Returns a connection that may have a free stream, of the least loaded endpoint.
@@ -195,6 +224,7 @@ impl ThreadView {
             endpoints: Vec::new(),
             withheld: Vec::new(),
             picker: Arc::new(NoneReady::waiting()),
+            policy: None,
             state: ConnectivityState::Idle,
         };
         let turn = (random_unit() * u64::from(u32::MAX) as f64) as u64;

@@ -27,8 +27,9 @@ pub(super) struct Watched {
 }
 
 impl Watched {
-    pub(super) fn new(policy: &dyn Policy, health_check: Option<String>) -> Self {
-        Self { health: health_check.filter(|_| policy.checks_health()), reports: policy.needs().reports }
+    pub(super) fn new(policy: &dyn Policy, health_check: Option<&str>) -> Self {
+        let health = health_check.filter(|_| policy.checks_health());
+        Self { health: health.map(str::to_owned), reports: policy.needs().reports }
     }
 }
 
@@ -99,11 +100,22 @@ impl WatchConfig {
         self.watched.reports == Some(ReportSource::PerCall)
     }
 
-    /// Returns what is watched at an endpoint, if anything is. `report` stores its load reports.
-    pub(super) fn at_endpoint(self: &Arc<Self>, report: Option<&Arc<LastReport>>) -> Option<Box<Watches>> {
+    /// Returns what is watched at an endpoint, if anything is. `report` stores its load reports. The streams of
+    /// `former` that are still asked for stay open: calls would wait until another one reports health.
+    pub(super) fn at_endpoint(
+        self: &Arc<Self>,
+        report: Option<&Arc<LastReport>>,
+        former: Option<Box<Watches>>,
+    ) -> Option<Box<Watches>> {
         let is_needed = self.health.is_some() || self.has_reports();
         let report = report.filter(|_| self.has_reports()).cloned();
-        is_needed.then(|| Box::new(Watches::new(Arc::clone(self), report)))
+        is_needed.then(|| {
+            let mut watches = Watches::new(Arc::clone(self), report);
+            if let Some(former) = former {
+                watches.take_over(*former);
+            }
+            Box::new(watches)
+        })
     }
 }
 
@@ -135,6 +147,23 @@ impl Watches {
             report,
             is_logged: false,
         }
+    }
+
+    fn take_over(&mut self, former: Self) {
+        let (watched, before) = (&self.config.watched, &former.config.watched);
+        let has_same_reports = watched.reports == before.reports;
+        if watched.health == before.health {
+            (self.health, self.health_stream) = (former.health, former.health_stream);
+        } else {
+            self.health_stream.reconnect(former.connection.is_some());
+        }
+        if has_same_reports {
+            self.report_stream = former.report_stream;
+        } else {
+            self.report_stream.reconnect(former.connection.is_some());
+        }
+        (self.connection, self.ready) = (former.connection, former.ready);
+        self.is_logged = former.is_logged && has_same_reports;
     }
 
     /// Returns the last load report.

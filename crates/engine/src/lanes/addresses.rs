@@ -7,7 +7,7 @@ use std::fmt;
 use std::future::poll_fn;
 use std::net::IpAddr;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -33,11 +33,14 @@ pub(crate) struct Addresses {
     proxy: Option<Arc<str>>,
     /// The address of the last connection; it is tried first.
     last: Mutex<Option<Address>>,
+    /// Number of addresses at the last attempt.
+    count: AtomicUsize,
 }
 
 impl Addresses {
     pub(crate) fn new(target: Target, source: AddressSource, timeout: Duration) -> Self {
-        Self { target, source, timeout: bounded(timeout), proxy: None, last: Mutex::default() }
+        let (last, count) = (Mutex::default(), AtomicUsize::default());
+        Self { target, source, timeout: bounded(timeout), proxy: None, last, count }
     }
 
     /// Returns the addresses of an endpoint, separated by commas, or else the target.
@@ -48,6 +51,11 @@ impl Addresses {
             }
             AddressSource::Resolver { .. } => self.target.to_string(),
         }
+    }
+
+    /// Returns the number of addresses at the last attempt to connect; 0 before it.
+    pub(super) fn count(&self) -> usize {
+        self.count.load(Ordering::Relaxed)
     }
 
     /// Lets a proxy connect to them.
@@ -87,6 +95,7 @@ impl Addresses {
         }
         // From where the proxy connects is not known.
         let tcp = tcp.filter(|_| looks_up);
+        self.count.store(addresses.len(), Ordering::Relaxed);
         let addresses = reachable(addresses, tcp).map_err(|local| self.out_of_reach(local))?;
         let mut waiting = self.last_first(addresses).into_iter();
         let (mut running, mut failures) = (Running(Vec::new()), Vec::new());
@@ -110,7 +119,7 @@ impl Addresses {
         }
         failures.sort_by_key(|(number, _)| *number);
         let failures: Vec<_> = failures.into_iter().map(|(_, status)| status).collect();
-        Err(failed_all(&self.target, &failures))
+        Err(failed_all(&self.name(), &failures))
     }
 
     /// Moves the address that worked last to the front.
@@ -126,12 +135,12 @@ impl Addresses {
         let (version, other) = if local.is_ipv4() { (4, 6) } else { (6, 4) };
         Status::unavailable(format!(
             "{} has no IPv{version} address to connect to from {local}; use a local IPv{other} address",
-            self.target
+            self.name()
         ))
     }
 
     pub(super) fn timed_out(&self, when: &str) -> Status {
-        Status::unavailable(format!("no connection to {} within {:?}: {when}", self.target, self.timeout))
+        Status::unavailable(format!("no connection to {} within {:?}: {when}", self.name(), self.timeout))
     }
 }
 
@@ -237,9 +246,9 @@ impl Step {
 const FAILURES_NAMED_MAX: usize = 4;
 
 /// Returns the error for a target none of whose addresses could be connected to.
-fn failed_all(target: &Target, failures: &[Status]) -> Status {
+fn failed_all(name: &str, failures: &[Status]) -> Status {
     match failures {
-        [] => Status::unavailable(format!("{target} has no address")),
+        [] => Status::unavailable(format!("{name} has no address")),
         [only] => only.clone(),
         failures => {
             let named: Vec<&str> = failures.iter().take(FAILURES_NAMED_MAX).map(Status::message).collect();
@@ -249,7 +258,7 @@ fn failed_all(target: &Target, failures: &[Status]) -> Status {
             };
             let (count, named) = (failures.len(), named.join("; "));
             Status::unavailable(format!(
-                "failed to connect to any of {count} addresses of {target}: {named}{more}"
+                "failed to connect to any of {count} addresses of {name}: {named}{more}"
             ))
         }
     }
@@ -261,11 +270,10 @@ mod tests {
 
     #[test]
     fn error_names_four_of_many_addresses() {
-        let target = Target::parse("somewhere:1").expect("a target");
         let failures: Vec<Status> =
             (1..=6).map(|number| Status::unavailable(format!("no {number}"))).collect();
         let check = |count: usize, expected: &str| {
-            assert_eq!(failed_all(&target, &failures[..count]).message(), expected);
+            assert_eq!(failed_all("somewhere:1", &failures[..count]).message(), expected);
         };
         check(0, "somewhere:1 has no address");
         check(1, "no 1");

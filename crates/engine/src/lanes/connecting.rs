@@ -253,12 +253,21 @@ impl Connector {
             Ok::<_, io::Error>((socket.watch()?, round_trip))
         };
         let (socket, round_trip) = watched().map_err(|error| refused(address, &error))?;
-        step.set(Step::CONNECTED);
-        let connection = open(socket, peer, options, observer.clone(), &step).await?;
-        if let Some(round_trip) = round_trip {
-            connection.set_round_trip(round_trip);
+        let timed = |connection: Arc<Connection>| {
+            if let Some(round_trip) = round_trip {
+                connection.set_round_trip(round_trip);
+            }
+            connection
+        };
+        #[cfg(feature = "tls")]
+        if let Some(tunnel) = sockets.secure_tunnel(address) {
+            // Boxed like streams of connectors: TLS to the server may run inside it.
+            let stream: Box<dyn ByteStream> = Box::new(tunnel.open(socket).await?);
+            step.set(Step::CONNECTED);
+            return open(stream, peer, options, observer.clone(), &step).await.map(timed);
         }
-        Ok(connection)
+        step.set(Step::CONNECTED);
+        open(socket, peer, options, observer.clone(), &step).await.map(timed)
     }
 }
 

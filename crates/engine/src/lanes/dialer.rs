@@ -37,14 +37,20 @@ impl Dialer {
             return outcome.unwrap_or_else(|_| Err(addresses.timed_out(&step.missing(&"the other end"))));
         }
         let attempt = |address: Address, step: Step| async move {
-            let connected = match &self.transport {
-                Transport::Custom { dial, .. } => dial(Some(&address)).await,
+            let refused = |error| refused(&address, &error);
+            let stream: Box<dyn ByteStream> = match &self.transport {
+                Transport::Custom { dial, .. } => dial(Some(&address)).await.map_err(refused)?,
                 Transport::Sockets(sockets) => {
-                    let socket = sockets.connect(&address).await?.watch();
-                    socket.map(|socket| Box::new(socket) as Box<dyn ByteStream>)
+                    let socket = sockets.connect(&address).await?.watch().map_err(refused)?;
+                    #[cfg(feature = "tls")]
+                    match sockets.secure_tunnel(&address) {
+                        Some(tunnel) => Box::new(tunnel.open(socket).await?),
+                        None => Box::new(socket),
+                    }
+                    #[cfg(not(feature = "tls"))]
+                    Box::new(socket)
                 }
             };
-            let stream = connected.map_err(|error| refused(&address, &error))?;
             step.set(Step::CONNECTED);
             self.secure(stream, &address, &step).await
         };

@@ -100,6 +100,12 @@ impl Lanes {
         lanes
     }
 
+    /// Returns the cap of each endpoint of a channel; `None` if the number is fixed.
+    pub(crate) fn cap_for_endpoint(&self, endpoints: usize) -> Option<usize> {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        self.for_endpoint(endpoints).policy(cores).map(|policy| policy.cap)
+    }
+
     fn bounds(&self, cores: usize) -> (usize, usize) {
         let Number::Adaptive { floor, cap } = self.number else { return (1, 1) };
         let cap = match (cap, self.limit) {

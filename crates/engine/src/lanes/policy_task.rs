@@ -5,7 +5,7 @@
 
 use std::future::poll_fn;
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::task::Poll;
 use std::time::Duration;
@@ -58,6 +58,8 @@ pub(crate) struct Closing {
 #[derive(Debug)]
 pub(super) struct PolicyTask {
     config: PolicyConfig,
+    /// In place of the one in `config`: it changes with the number of endpoints.
+    cap: Arc<AtomicUsize>,
     is_running: Arc<AtomicBool>,
     /// Triggers a sample without activity.
     resume: Arc<Notify>,
@@ -65,7 +67,15 @@ pub(super) struct PolicyTask {
 
 impl PolicyTask {
     pub(super) fn new(config: PolicyConfig) -> Self {
-        Self { config, is_running: Arc::default(), resume: Arc::default() }
+        let cap = Arc::new(AtomicUsize::new(config.cap));
+        Self { config, cap, is_running: Arc::default(), resume: Arc::default() }
+    }
+
+    /// Changes the maximum number of lanes. The task closes lanes beyond it.
+    pub(super) fn set_cap(&self, cap: usize) {
+        if self.cap.swap(cap, Ordering::Relaxed) != cap {
+            self.sample_now();
+        }
     }
 
     /// Triggers a sample for a cause other than activity: a call waits for a stream.
@@ -76,7 +86,7 @@ impl PolicyTask {
     /// Starts the task if it does not run: the first time, and after its runtime has ended. `context` returns the
     /// runtime, if any, and the lanes.
     pub(super) fn ensure_running(&self, context: impl FnOnce() -> Option<(Handle, Weak<dyn LaneControl>)>) {
-        if self.config.floor == self.config.cap {
+        if self.config.floor == self.cap.load(Ordering::Relaxed) && !self.is_running.load(Ordering::Relaxed) {
             return;
         }
         if self.is_running.load(Ordering::Relaxed) {
@@ -90,6 +100,7 @@ impl PolicyTask {
         let state = TaskState {
             lanes,
             resume: Arc::clone(&self.resume),
+            cap: Arc::clone(&self.cap),
             policy: Policy::new(self.config),
             tick: Duration::from_millis(self.config.tick_ms),
             floor: self.config.floor,
@@ -122,6 +133,7 @@ impl Drop for Running {
 struct TaskState {
     lanes: Weak<dyn LaneControl>,
     resume: Arc<Notify>,
+    cap: Arc<AtomicUsize>,
     policy: Policy,
     tick: Duration,
     floor: usize,
@@ -159,6 +171,7 @@ impl TaskState {
             let samples = self.sample(&*lanes, now - last);
             let has_too_many = samples.lanes.len() > self.floor;
             last = now;
+            self.policy.set_cap(self.cap.load(Ordering::Relaxed));
             let decision = self.policy.decide(&samples, now - self.started_at);
             if let Some(trial) = self.policy.take_trial() {
                 lanes.note_trial(&trial);

@@ -19,6 +19,7 @@ use super::target::Target;
 use crate::bounded_time::bounded;
 use crate::connection::{Connection, StreamWaitQueue};
 use crate::event_log::EventLog;
+use crate::measure::EndpointMeasure;
 use crate::per_thread::PerThread;
 use crate::registry;
 use crate::snapshot::{Counts, EndpointSnapshot, LaneDetails, SentCalls, SocketSnapshot};
@@ -105,6 +106,10 @@ impl LaneSet {
         self.connector.addresses.name()
     }
 
+    pub(crate) fn measure(&self) -> &EndpointMeasure {
+        &self.connector.measure
+    }
+
     pub(crate) fn events(&self) -> &EventLog {
         &self.connector.events
     }
@@ -112,10 +117,16 @@ impl LaneSet {
     pub(crate) fn snapshot(&self) -> EndpointSnapshot {
         let lanes = self.details();
         let SentCalls { counts: calls, last: last_call } = self.sent_calls(&lanes);
+        let state = self.connectivity();
+        let is_ready = state == ConnectivityState::Ready;
+        let lead = Arc::clone(&self.all().lanes[0]);
+        let failure = lead.last_failure().filter(|_| !is_ready);
         EndpointSnapshot {
             id: self.id,
             name: self.name(),
-            state: self.connectivity(),
+            addresses: self.connector.addresses.count(),
+            last_connect_error: failure.map(|status| status.message().to_owned()),
+            state,
             calls,
             last_call,
             events: self.connector.events.snapshot(),
@@ -329,6 +340,20 @@ impl LaneSet {
         }
     }
 
+    /// Changes the maximum of adaptive lanes, which the endpoints of a channel share.
+    pub(crate) fn set_cap(&self, cap: usize) {
+        if let Some(policy_task) = &self.policy_task {
+            policy_task.set_cap(cap);
+            self.ensure_policy_task();
+        }
+    }
+
+    fn ensure_policy_task(&self) {
+        if let Some(policy_task) = &self.policy_task {
+            policy_task.ensure_running(|| Some((self.runtime()?, self.weak.clone() as _)));
+        }
+    }
+
     /// Notes that a call has to wait for a stream, which may be a reason to open another lane.
     pub(crate) fn note_waiting(&self) {
         if let Some(policy_task) = &self.policy_task {
@@ -455,9 +480,7 @@ impl LaneObserver for LaneSet {
             self.became_ready.notify_waiters();
             self.queue().wake_next();
         }
-        if let Some(policy_task) = &self.policy_task {
-            policy_task.ensure_running(|| Some((self.runtime()?, self.weak.clone() as _)));
-        }
+        self.ensure_policy_task();
         if let Some(observer) = self.observer.as_ref().and_then(Weak::upgrade) {
             observer.changed();
         }

@@ -1,5 +1,6 @@
 //! gRPC target URIs: a channel's addresses, and the server's name.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 
 use thalweg_balance::{Address, Endpoint};
@@ -13,12 +14,13 @@ use crate::server_address::ServerAddress;
 /// | --- | --- |
 /// | `host:port`, `dns:host:port`, `dns:///host:port` | resolved by the system for each connection |
 /// | `passthrough:///host:port` | one endpoint, resolved for each connection |
-/// | `ipv4:1.2.3.4:80,…`, `ipv6:[::1]:80,…` | these, in this order |
+/// | `ipv4:1.2.3.4:80,…`, `ipv6:[::1]:80,…` | these, in this order; at most 1,024 |
 /// | `unix:path`, `unix:///absolute/path` | a UNIX domain socket |
 /// | `unix-abstract:name` | a socket in Linux's abstract namespace |
 ///
 /// The default port is 443. `http://host:port` and `https://host:port` are accepted as `host:port` without and with
-/// TLS, as in tonic.
+/// TLS, as in tonic. IPv6 addresses may have a zone, `[fe80::1%eth0]:80`, which the system looks up for each
+/// connection. It is not part of the `:authority` (RFC 6874 §4).
 ///
 /// [naming document]: https://github.com/grpc/grpc/blob/master/doc/naming.md
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,12 +61,12 @@ const ADDRESSES_MAX: usize = 1024;
 )]
 pub struct TargetError {
     target: String,
-    reason: &'static str,
+    reason: Cow<'static, str>,
 }
 
 impl TargetError {
     pub(crate) fn new(target: &Target, reason: &'static str) -> Self {
-        Self { target: target.text.clone(), reason }
+        Self { target: target.text.clone(), reason: reason.into() }
     }
 }
 
@@ -119,10 +121,13 @@ impl Target {
     /// Returns the default `:authority` of calls.
     pub(crate) fn authority(&self) -> String {
         match &self.addresses {
-            Addresses::Dns { host, port } if host.contains(':') => format!("[{host}]:{port}"),
-            Addresses::Dns { host, port } => format!("{host}:{port}"),
+            Addresses::Dns { host, port } => name_of(without_zone(host), *port),
             Addresses::Fixed(endpoints) => match endpoints.first() {
-                Some(address @ (Address::Tcp(_) | Address::Name(_))) => address.to_string(),
+                Some(Address::Tcp(address)) => name_of(&address.ip().to_string(), address.port()),
+                Some(Address::Name(name)) => match parse_host(name) {
+                    Ok((host, port)) => name_of(without_zone(host), port),
+                    Err(_) => name.clone(),
+                },
                 // gRFCs and other implementations use this for UNIX sockets.
                 _ => "localhost".to_owned(),
             },
@@ -137,9 +142,9 @@ impl Target {
                 Some(Address::Tcp(address)) => (address.ip().to_string(), Some(address.port())),
                 Some(Address::Unix(path)) => (path.display().to_string(), None),
                 Some(Address::UnixAbstract(name)) => (name.clone(), None),
-                Some(Address::Name(name)) => match name.rsplit_once(':') {
-                    Some((host, port)) => (host.trim_matches(['[', ']']).to_owned(), port.parse().ok()),
-                    None => (name.clone(), None),
+                Some(Address::Name(name)) => match parse_host(name) {
+                    Ok((host, port)) => (host.to_owned(), Some(port)),
+                    Err(_) => (name.clone(), None),
                 },
                 None => (self.text.clone(), None),
             },
@@ -150,7 +155,7 @@ impl Target {
     /// Returns the addresses without resolving a name.
     pub(crate) fn unresolved(&self) -> Vec<Address> {
         match &self.addresses {
-            Addresses::Dns { .. } => vec![Address::Name(self.authority())],
+            Addresses::Dns { host, port } => vec![Address::Name(name_of(host, *port))],
             Addresses::Fixed(addresses) => addresses.clone(),
         }
     }
@@ -159,7 +164,7 @@ impl Target {
     pub(crate) fn is_name(&self) -> bool {
         match &self.addresses {
             Addresses::Fixed(_) => false,
-            Addresses::Dns { host, .. } => host.parse::<std::net::IpAddr>().is_err(),
+            Addresses::Dns { host, .. } => without_zone(host).parse::<std::net::IpAddr>().is_err(),
         }
     }
 }
@@ -171,8 +176,8 @@ impl Resolver for Target {
                 Addresses::Fixed(addresses) => {
                     Ok(Resolution::new(addresses.iter().cloned().map(Endpoint::new)))
                 }
-                Addresses::Dns { .. } => {
-                    let addresses = look_up_name(&self.authority()).await?;
+                Addresses::Dns { host, port } => {
+                    let addresses = look_up_name(&name_of(host, *port)).await?;
                     Ok(Resolution::new(addresses.into_iter().map(Endpoint::new)))
                 }
             }
@@ -190,47 +195,76 @@ impl std::fmt::Display for Target {
     }
 }
 
-fn parse_addresses(text: &str) -> Result<Addresses, &'static str> {
+/// Returns `host:port`, with brackets around IPv6 addresses.
+fn name_of(host: &str, port: u16) -> String {
+    if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
+}
+
+/// Removes the zone of an IPv6 address, which has a meaning on this machine only.
+fn without_zone(host: &str) -> &str {
+    match host.split_once('%') {
+        Some((address, _)) if address.contains(':') => address,
+        _ => host,
+    }
+}
+
+fn parse_addresses(text: &str) -> Result<Addresses, Cow<'static, str>> {
     if let Some(name) = text.strip_prefix("unix-abstract:") {
         return match name {
-            "" => Err("the name of the abstract socket is missing"),
+            "" => Err("the name of the abstract socket is missing".into()),
             name => Ok(Addresses::Fixed(vec![Address::UnixAbstract(name.to_owned())])),
         };
     }
     if let Some(path) = text.strip_prefix("unix:") {
         let path = path.strip_prefix("//").unwrap_or(path);
         return match path {
-            "" => Err("the path of the UNIX socket is missing"),
+            "" => Err("the path of the UNIX socket is missing".into()),
+            list if list.contains(",unix:") => {
+                Err("it has several UNIX sockets; give them to an EndpointList".into())
+            }
             path => Ok(Addresses::Fixed(vec![Address::Unix(PathBuf::from(path))])),
         };
     }
     if let Some(list) = text.strip_prefix("ipv4:") {
-        return parse_fixed(list, std::net::SocketAddr::is_ipv4);
+        return parse_fixed(list, IpVersion::V4);
     }
     if let Some(list) = text.strip_prefix("ipv6:") {
-        return parse_fixed(list, std::net::SocketAddr::is_ipv6);
+        return parse_fixed(list, IpVersion::V6);
     }
     if let Some(name) = text.strip_prefix("passthrough:") {
-        let name = name.strip_prefix("///").unwrap_or(name);
-        let Addresses::Dns { host, port } = parse_name(name)? else { return Err("the host is missing") };
-        let host = if host.contains(':') { format!("[{host}]") } else { host };
-        return Ok(Addresses::Fixed(vec![Address::Name(format!("{host}:{port}"))]));
+        let (host, port) = parse_host(without_slashes(name))?;
+        return Ok(Addresses::Fixed(vec![Address::Name(name_of(host, port))]));
     }
     let web = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
     let name = match (web, text.strip_prefix("dns:")) {
         (Some(web), _) => web.trim_end_matches('/'),
         (None, None) => text,
-        (None, Some(dns)) => match dns.strip_prefix("//").map(|rest| rest.split_once('/')) {
-            None => dns,
-            // `dns://authority/host:port` names a DNS server; only the system's resolver is supported.
-            Some(Some(("", name))) => name,
-            Some(_) => return Err("choosing a DNS server is not supported"),
+        // `dns://authority/host:port` names a DNS server.
+        (None, Some(dns)) => match without_slashes(dns) {
+            name if name.starts_with("//") => {
+                return Err(
+                    "the system's resolver has its own DNS server; use a DnsResolver (feature `dns`)".into(),
+                );
+            }
+            name => name,
         },
     };
-    parse_name(name)
+    let (host, port) = parse_host(name)?;
+    Ok(Addresses::Dns { host: host.to_owned(), port })
 }
 
-fn parse_name(name: &str) -> Result<Addresses, &'static str> {
+/// Removes the slashes before a URI's path: `dns:///name`, `dns:/name` and `dns:name` are equivalent.
+fn without_slashes(rest: &str) -> &str {
+    match rest.strip_prefix("///").or_else(|| rest.strip_prefix('/')) {
+        // An authority.
+        Some(path) if path.starts_with('/') => rest,
+        Some(path) => path,
+        None => rest,
+    }
+}
+
+/// Parses `host:port` or `host`. Returns IPv6 addresses without brackets.
+fn parse_host(name: &str) -> Result<(&str, u16), Cow<'static, str>> {
     let (host, port) = match name.strip_prefix('[') {
         Some(rest) => {
             let (host, rest) = rest.split_once(']').ok_or("the closing bracket is missing")?;
@@ -243,42 +277,66 @@ fn parse_name(name: &str) -> Result<Addresses, &'static str> {
         }
         None => match name.split_once(':') {
             None => (name, "443"),
-            Some((_, port)) if port.contains(':') => return Err("an IPv6 address must be in brackets"),
+            Some((_, port)) if port.contains(':') => {
+                return Err("an IPv6 address must be in brackets".into());
+            }
             Some(pair) => pair,
         },
     };
     if host.is_empty() {
-        return Err("the host is missing");
+        return Err("the host is missing".into());
     }
     if host.bytes().any(|b| !b.is_ascii_graphic() || b == b'/' || b == b'@') {
-        return Err("invalid character in the host");
+        return Err("invalid character in the host".into());
     }
     let port = port.parse().map_err(|_| "the port is not a number from 0 to 65535")?;
-    Ok(Addresses::Dns { host: host.to_owned(), port })
+    Ok((host, port))
 }
 
-fn parse_fixed(
-    list: &str,
-    is_family: impl Fn(&std::net::SocketAddr) -> bool,
-) -> Result<Addresses, &'static str> {
-    let parse = |text: &str| {
-        let address = text
-            .parse()
-            .or_else(|_| {
-                text.trim_matches(['[', ']']).parse().map(|ip| std::net::SocketAddr::new(ip, DEFAULT_PORT))
-            })
-            .map_err(|_| "an address is malformed")?;
-        if is_family(&address) {
-            Ok(Address::Tcp(address))
-        } else {
-            Err("an address has the wrong IP version")
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum IpVersion {
+    V4,
+    V6,
+}
+
+/// Parses the list of an `ipv4:` or `ipv6:` target.
+fn parse_fixed(list: &str, version: IpVersion) -> Result<Addresses, Cow<'static, str>> {
+    let mut addresses = Vec::new();
+    for text in without_slashes(list).split(',') {
+        if addresses.len() == ADDRESSES_MAX {
+            return Err(format!("it has more than {ADDRESSES_MAX} addresses").into());
         }
-    };
-    let addresses: Vec<_> = list.split(',').take(ADDRESSES_MAX + 1).map(parse).collect::<Result<_, _>>()?;
-    if addresses.len() > ADDRESSES_MAX {
-        return Err("it has more than 1024 addresses");
+        addresses.push(parse_ip(text, version)?);
     }
     Ok(Addresses::Fixed(addresses))
+}
+
+/// Parses one IP address with or without a port. A zone stays a name, since its interface may change.
+fn parse_ip(text: &str, version: IpVersion) -> Result<Address, Cow<'static, str>> {
+    let malformed = || match text {
+        "" => Cow::from("an address is empty"),
+        text => format!("`{text}` is not an IP address with a port").into(),
+    };
+    let default_port = || {
+        let ip = text.trim_matches(['[', ']']).parse();
+        ip.map(|ip| std::net::SocketAddr::new(ip, DEFAULT_PORT))
+    };
+    let parsed: Result<std::net::SocketAddr, _> = text.parse().or_else(|_| default_port());
+    let (address, version_found) = if let Ok(address) = parsed {
+        (Address::Tcp(address), if address.is_ipv4() { IpVersion::V4 } else { IpVersion::V6 })
+    } else {
+        let (host, port) = parse_host(text).map_err(|_| malformed())?;
+        let zone = host.split_once('%').filter(|(_, zone)| !zone.is_empty());
+        if zone.is_none_or(|(ip, _)| ip.parse::<std::net::Ipv6Addr>().is_err()) {
+            return Err(malformed());
+        }
+        (Address::Name(name_of(host, port)), IpVersion::V6)
+    };
+    if version_found == version {
+        Ok(address)
+    } else {
+        Err(format!("`{text}` has the wrong IP version").into())
+    }
 }
 
 #[cfg(test)]
@@ -297,6 +355,8 @@ mod tests {
         check("127.0.0.1:80", "127.0.0.1", Some(80), false);
         check("[::1]:80", "::1", Some(80), false);
         check("ipv4:1.2.3.4:80,1.2.3.5:81", "1.2.3.4", Some(80), false);
+        check("[fe80::1%eth0]:80", "fe80::1%eth0", Some(80), false);
+        check("ipv6:[fe80::1%eth0]:80", "fe80::1%eth0", Some(80), false);
         check("unix:///run/a.sock", "/run/a.sock", None, false);
         check("unix-abstract:a", "a", None, false);
     }
@@ -337,9 +397,22 @@ mod tests {
         check("::1:80", Err("brackets"));
         check("[::1:80", Err("closing bracket"));
         check("[::1]80", Err("must follow"));
-        check("ipv4:[::1]:5", Err("wrong IP version"));
-        check("ipv4:hello", Err("malformed"));
-        check("dns://8.8.8.8/a:1", Err("DNS server"));
+        check("ipv4:[::1]:5", Err("`[::1]:5` has the wrong IP version"));
+        check("ipv4:127.0.0.1:1,bad", Err("`bad` is not an IP address with a port"));
+        check("ipv4:127.0.0.1:1,", Err("an address is empty"));
+        check("ipv4:1.2.3.4%eth0:5", Err("`1.2.3.4%eth0:5` is not an IP address"));
+        check("ipv6:[::1%]:5", Err("`[::1%]:5` is not an IP address"));
+        check("ipv4:/1.2.3.4:5", Ok(("1.2.3.4:5", 1)));
+        check("dns://8.8.8.8/a:1", Err("use a DnsResolver"));
+        check("dns:/localhost:1", Ok(("localhost:1", 0)));
+        check("passthrough:/host:1", Ok(("host:1", 1)));
+        // The zone is not sent.
+        check("[fe80::1%lo]:80", Ok(("[fe80::1]:80", 0)));
+        check("ipv6:[fe80::1%lo]:80", Ok(("[fe80::1]:80", 1)));
+        check("ipv6:[fe80::1%1]:80,[fe80::1%lo]", Ok(("[fe80::1]:80", 2)));
+        check("passthrough:[fe80::1%lo]:80", Ok(("[fe80::1]:80", 1)));
+        check("unix:/a,unix:/b", Err("several UNIX sockets"));
+        check("unix:/a,b", Ok(("localhost", 1)));
         check("https://a:1", Ok(("a:1", 0)));
         check("https://a/", Ok(("a:443", 0)));
         check("https://a/path", Err("character"));

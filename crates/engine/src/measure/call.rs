@@ -213,6 +213,14 @@ impl CallMeasure {
         }
     }
 
+    /// Notes that a client's attempt is sent to `peer`. Runs user code.
+    #[inline]
+    pub(crate) fn sent_to(&self, peer: &str) {
+        if let Some(trace) = self.client_trace() {
+            trace.sent_to(peer);
+        }
+    }
+
     /// Counts one sent message of `wire` bytes, which has `plain` bytes uncompressed.
     #[inline]
     pub(crate) fn sent_message(&self, wire: usize, plain: impl FnOnce() -> usize) {
@@ -387,6 +395,16 @@ impl CallMeasure {
         Self::begin_as(side, measured.method.clone(), trace, true)
     }
 
+    /// Notes that this hedged attempt has sent all the messages that `call` counts as sent.
+    pub(crate) fn sent_as(&self, call: &Self) {
+        let (Some(measured), Some(call)) = (&self.0, &call.0) else { return };
+        measured.sent.store(call.sent.load(Ordering::Relaxed), Ordering::Relaxed);
+        if let (Some(Trace::Client(trace, _)), Some(Trace::Client(call, _))) = (&measured.trace, &call.trace)
+        {
+            trace.sent_as(call);
+        }
+    }
+
     /// Notes that a hedged attempt determines the call's outcome. The first attempt counts as cancelled, unless it has
     /// ended.
     pub(crate) fn adopt(&self, hedge: &Self) {
@@ -394,8 +412,9 @@ impl CallMeasure {
         if !measured.between_attempts.load(Ordering::Relaxed) {
             self.end_attempt(&Status::new(Code::Cancelled, "another attempt has responded"));
         }
-        let received = winner.received.load(Ordering::Relaxed);
-        measured.received.store(received, Ordering::Relaxed);
+        for (of_call, of_winner) in [(&measured.sent, &winner.sent), (&measured.received, &winner.received)] {
+            of_call.store(of_winner.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
         if let (Some(Trace::Client(trace, _)), Some(Trace::Client(winner, _))) =
             (&measured.trace, &winner.trace)
         {
@@ -427,7 +446,9 @@ impl Measured {
             return;
         }
         if let Some(CallMeasure(Some(winner))) = self.winner.get() {
-            winner.received.store(self.received.load(Ordering::Relaxed), Ordering::Relaxed);
+            for (of_winner, of_call) in [(&winner.sent, &self.sent), (&winner.received, &self.received)] {
+                of_winner.store(of_call.load(Ordering::Relaxed), Ordering::Relaxed);
+            }
             winner.end(code, status);
         } else if !self.between_attempts.load(Ordering::Relaxed) {
             self.record_attempt(code);

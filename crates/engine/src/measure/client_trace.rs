@@ -33,6 +33,8 @@ struct Attempts {
     metadata: HeaderMap,
     /// Sizes of the messages that the current attempt has sent, while a retry may send them again.
     kept: Option<Vec<Sizes>>,
+    /// Hedged attempt: number of those of the call that it has recorded.
+    copied: usize,
 }
 
 /// Maximum number of resent messages that are recorded again. Spans have limits of their own, by default 128 events.
@@ -44,7 +46,8 @@ impl ClientTrace {
         let call = traces.start(span_name("Sent", path), SpanKind::Client, Vec::new(), &Context::current());
         let name = span_name("Attempt", path);
         let span = attempt(traces, &name, &call, 0, false);
-        let attempts = Attempts { span, has_waited: false, metadata: HeaderMap::new(), kept: None };
+        let attempts =
+            Attempts { span, has_waited: false, metadata: HeaderMap::new(), kept: None, copied: 0 };
         let (traces, attempts) = (traces.clone(), Mutex::new(attempts));
         Self { traces, call, started_at: SystemTime::now(), name, is_hedge: false, attempts }
     }
@@ -54,7 +57,7 @@ impl ClientTrace {
         let (traces, call, name) = (self.traces.clone(), self.call.clone(), self.name.clone());
         let span = attempt(&traces, &name, &call, previous, false);
         let metadata = self.attempts().metadata.clone();
-        let attempts = Mutex::new(Attempts { span, has_waited: false, metadata, kept: None });
+        let attempts = Mutex::new(Attempts { span, has_waited: false, metadata, kept: None, copied: 0 });
         Self { traces, call, started_at: SystemTime::now(), name, is_hedge: true, attempts }
     }
 
@@ -98,6 +101,12 @@ impl ClientTrace {
         span.context.span().add_event("Delayed LB pick complete", Vec::new());
     }
 
+    /// Records the server that the current attempt is sent to.
+    pub(super) fn sent_to(&self, peer: &str) {
+        let span = Arc::clone(&self.attempts().span);
+        span.sent_to(peer);
+    }
+
     pub(super) fn sent(&self, sizes: Sizes) {
         let span = {
             let mut attempts = self.attempts();
@@ -112,6 +121,22 @@ impl ClientTrace {
     pub(super) fn received(&self, sizes: Sizes) {
         let span = Arc::clone(&self.attempts().span);
         span.received(sizes);
+    }
+
+    /// Hedged attempt: records the messages that `call` keeps, as sent by this attempt.
+    pub(super) fn sent_as(&self, call: &Self) {
+        let (span, copied) = {
+            let attempts = self.attempts();
+            (Arc::clone(&attempts.span), attempts.copied)
+        };
+        let more = match &call.attempts().kept {
+            Some(kept) if kept.len() > copied => kept[copied..].to_vec(),
+            Some(_) | None => return,
+        };
+        self.attempts().copied += more.len();
+        for sizes in more {
+            span.sent(sizes);
+        }
     }
 
     /// Keeps the sizes of sent messages: a retry sends them again without encoding them.
@@ -136,7 +161,7 @@ impl ClientTrace {
         let fresh = attempt(&self.traces, &self.name, &self.call, previous, is_transparent);
         let (ended, sent_again) = {
             let mut attempts = self.attempts();
-            attempts.has_waited = false;
+            (attempts.has_waited, attempts.copied) = (false, 0);
             (mem::replace(&mut attempts.span, Arc::clone(&fresh)), attempts.kept.clone())
         };
         drop(ended);

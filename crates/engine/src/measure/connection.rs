@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use opentelemetry::KeyValue;
 use thalweg_balance::Locality;
+use thalweg_balance::policy::EndpointWeight;
 use thalweg_http2::ErrorCode;
 
 use super::call::CallMeasure;
@@ -65,6 +66,13 @@ impl ChannelMeasure {
         }
     }
 
+    /// Counts a calculation of weights after which `weighted_round_robin` lets calls go in turn.
+    pub(crate) fn fell_back_to_round_robin(&self) {
+        if let Some(metrics) = self.metrics() {
+            metrics.instruments.wrr_fallbacks.add(1, metrics.target());
+        }
+    }
+
     /// Returns the measurement of an endpoint, whose locality is known if a resolver names it.
     pub(crate) fn endpoint(&self, locality: &Locality) -> EndpointMeasure {
         let mut labels = Vec::new();
@@ -88,7 +96,7 @@ fn name_of(locality: &Locality) -> String {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct EndpointMeasure {
     channel: ChannelMeasure,
-    /// Labels of A94; empty without metrics.
+    /// Labels of A78 and A94; empty without metrics.
     labels: Vec<KeyValue>,
 }
 
@@ -102,6 +110,18 @@ impl EndpointMeasure {
         if let Some(metrics) = self.channel.metrics() {
             metrics.instruments.attempts_failed.add(1, &self.labels);
         }
+    }
+
+    /// Records the endpoint's weight after a calculation of weights.
+    pub(crate) fn weight(&self, weight: EndpointWeight) {
+        let Some(metrics) = self.channel.metrics() else { return };
+        let instruments = &metrics.instruments;
+        match weight {
+            EndpointWeight::Usable(_) => {}
+            EndpointWeight::NotYetUsable => instruments.wrr_not_yet_usable.add(1, &self.labels),
+            EndpointWeight::Stale => instruments.wrr_stale.add(1, &self.labels),
+        }
+        instruments.wrr_weights.record(weight.usable().unwrap_or(0.0), &self.labels);
     }
 
     /// Adds `change` to the number of lanes.

@@ -1,4 +1,4 @@
-//! The instruments of gRFC A66, A94 and A96.
+//! The instruments of gRFC A66, A78, A94 and A96.
 
 use opentelemetry::metrics::{Counter, Histogram, Meter, UpDownCounter};
 
@@ -51,6 +51,10 @@ pub(super) struct ClientInstruments {
     pub(super) attempts_succeeded: Counter<u64>,
     pub(super) attempts_failed: Counter<u64>,
     pub(super) open_connections: UpDownCounter<i64>,
+    pub(super) wrr_fallbacks: Counter<u64>,
+    pub(super) wrr_not_yet_usable: Counter<u64>,
+    pub(super) wrr_stale: Counter<u64>,
+    pub(super) wrr_weights: Histogram<f64>,
     pub(super) lanes: UpDownCounter<i64>,
 }
 
@@ -129,6 +133,28 @@ impl ClientInstruments {
                 "{connection}",
                 "Connections that accept calls.",
             ),
+            wrr_fallbacks: counter(
+                "grpc.lb.wrr.rr_fallback",
+                "{update}",
+                "Calculations of weights after which calls go in turn, for want of two usable weights.",
+            ),
+            wrr_not_yet_usable: counter(
+                "grpc.lb.wrr.endpoint_weight_not_yet_usable",
+                "{endpoint}",
+                "Endpoints without a load report from before the blackout period, per calculation of weights.",
+            ),
+            wrr_stale: counter(
+                "grpc.lb.wrr.endpoint_weight_stale",
+                "{endpoint}",
+                "Endpoints whose load report has expired, per calculation of weights.",
+            ),
+            wrr_weights: meter
+                .f64_histogram("grpc.lb.wrr.endpoint_weights")
+                .with_unit("{weight}")
+                .with_description(
+                    "Weight of each endpoint, per calculation of weights. 0 if it is not usable.",
+                )
+                .build(),
             lanes: up_down("thalweg.channel.lanes", "{lane}", "Lanes of channels, connected or not."),
         }
     }

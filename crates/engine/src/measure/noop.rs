@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use http::HeaderMap;
 use thalweg_balance::Locality;
+use thalweg_balance::policy::EndpointWeight;
 use thalweg_http2::ErrorCode;
 
 use super::span_source::SpanSource;
@@ -34,6 +35,8 @@ impl ChannelMeasure {
 
     pub(crate) fn resolved(&self) {}
 
+    pub(crate) fn fell_back_to_round_robin(&self) {}
+
     pub(crate) fn endpoint(&self, _locality: &Locality) -> EndpointMeasure {
         EndpointMeasure(Self(()))
     }
@@ -48,6 +51,8 @@ impl EndpointMeasure {
     }
 
     pub(crate) fn attempt_failed(&self) {}
+
+    pub(crate) fn weight(&self, _weight: EndpointWeight) {}
 
     pub(crate) fn lanes(&self, _change: isize) {}
 }
@@ -128,6 +133,9 @@ impl CallMeasure {
     pub(crate) fn refused(&self, _status: &Status) {}
 
     #[inline]
+    pub(crate) fn sent_to(&self, _peer: &str) {}
+
+    #[inline]
     pub(crate) fn sent_message(&self, _wire: usize, _plain: impl FnOnce() -> usize) {}
 
     #[inline]
@@ -175,6 +183,8 @@ impl CallMeasure {
     pub(crate) fn start_hedge(&self, _previous: u32) -> Self {
         Self::default()
     }
+
+    pub(crate) fn sent_as(&self, _call: &Self) {}
 
     pub(crate) fn adopt(&self, _hedge: &Self) {}
 

@@ -1,6 +1,7 @@
 //! Span of an attempt or of a server's call, with messages as events.
 
 use std::fmt;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use opentelemetry::trace::{Status as SpanStatus, TraceContextExt};
@@ -29,6 +30,19 @@ impl MessageSpan {
     pub(super) fn new(context: Context) -> Self {
         let is_recording = context.span().is_recording();
         Self { context, is_recording, sent: AtomicI64::new(0), received: AtomicI64::new(0) }
+    }
+
+    /// Records the server that an attempt is sent to. `peer` is its name in messages.
+    pub(super) fn sent_to(&self, peer: &str) {
+        if !self.is_recording {
+            return;
+        }
+        let (address, port) = address_of(peer);
+        let span = self.context.span();
+        span.set_attribute(KeyValue::new("network.peer.address", address));
+        if let Some(port) = port {
+            span.set_attribute(KeyValue::new("network.peer.port", i64::from(port)));
+        }
     }
 
     pub(super) fn sent(&self, sizes: Sizes) {
@@ -67,6 +81,21 @@ pub(super) fn end(context: &Context, outcome: Result<(), &Status>) {
     span.end();
 }
 
+/// Splits the name of a peer into OpenTelemetry's `network.peer.address` and `network.peer.port`: an IP address, or a
+/// host name behind a proxy, with a port; or the path or name of a UNIX socket.
+fn address_of(peer: &str) -> (String, Option<u16>) {
+    if let Ok(address) = peer.parse::<SocketAddr>() {
+        return (address.ip().to_string(), Some(address.port()));
+    }
+    if let Some(socket) = peer.strip_prefix("unix:").or_else(|| peer.strip_prefix("unix-abstract:")) {
+        return (socket.to_owned(), None);
+    }
+    match peer.rsplit_once(':').map(|(host, port)| (host, port.parse())) {
+        Some((host, Ok(port))) => (host.to_owned(), Some(port)),
+        _ => (peer.to_owned(), None),
+    }
+}
+
 /// Converts a size to OpenTelemetry's number type.
 fn bytes(size: usize) -> i64 {
     i64::try_from(size).unwrap_or(i64::MAX)
@@ -87,5 +116,23 @@ impl Sizes {
 impl fmt::Debug for MessageSpan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MessageSpan").field("is_recording", &self.is_recording).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_of_peers() {
+        let check = |peer: &str, address: &str, port: Option<u16>| {
+            assert_eq!(address_of(peer), (address.to_owned(), port), "{peer}");
+        };
+        check("10.0.0.1:50051", "10.0.0.1", Some(50051));
+        check("[2001:db8::1]:443", "2001:db8::1", Some(443));
+        check("orders.example:443", "orders.example", Some(443));
+        check("unix:/run/a:1", "/run/a:1", None);
+        check("unix-abstract:orders", "orders", None);
+        check("a pipe", "a pipe", None);
     }
 }

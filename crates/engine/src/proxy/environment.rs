@@ -82,7 +82,8 @@ mod tests {
         let error = environment.proxy("server", 1).unwrap_err().to_string();
         assert_eq!(
             error,
-            "invalid proxy `ftp://a` in HTTPS_PROXY: unknown scheme; use http://HOST:PORT or socks5://HOST:PORT"
+            "invalid proxy `ftp://a` in HTTPS_PROXY: unknown scheme; use http://HOST:PORT, https://HOST:PORT or \
+             socks5://HOST:PORT"
         );
     }
 }

@@ -4,11 +4,15 @@ use std::io;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+#[cfg(feature = "tls")]
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use super::url::{Credentials, Protocol, Proxy};
 use crate::grpc::user_agent::USER_AGENT;
+#[cfg(feature = "tls")]
+use crate::tls::{BufferMemory, ClientTls, HandshakeError};
 
 /// Reason why a proxy opened no tunnel.
 #[derive(Debug, thiserror::Error)]
@@ -37,12 +41,18 @@ pub(crate) enum TunnelError {
     #[cfg(feature = "socks")]
     #[error("{0}")]
     Socks(String),
+    /// TLS to the proxy itself failed.
+    #[cfg(feature = "tls")]
+    #[error("TLS to the proxy itself: {0}")]
+    Tls(#[from] HandshakeError),
     #[error(transparent)]
     Io(#[from] io::Error),
 }
 
 /// Maximum length of response headers, in bytes. Proxies send less than 1 KiB.
 const HEAD_LEN_MAX: usize = 16 * 1024;
+/// Bytes of response headers that are looked at together.
+const PEEKED_LEN_MAX: usize = 1024;
 /// Maximum length of a reason phrase that is shown.
 const REASON_LEN_MAX: usize = 80;
 
@@ -53,9 +63,7 @@ pub(crate) async fn open_tunnel(
     proxy: &Proxy,
     server: &str,
 ) -> Result<TcpStream, TunnelError> {
-    if !server.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err(TunnelError::Server);
-    }
+    check_name(server)?;
     match proxy.protocol {
         Protocol::HttpConnect => connect(stream, proxy.credentials.as_ref(), server).await,
         #[cfg(feature = "socks")]
@@ -69,12 +77,57 @@ pub(crate) async fn open_tunnel(
     }
 }
 
-async fn connect(
-    mut stream: TcpStream,
+/// Like [`open_tunnel`], inside TLS to the proxy.
+#[cfg(feature = "tls")]
+pub(crate) async fn open_secure_tunnel<IO>(
+    stream: IO,
+    proxy: &Proxy,
+    tls: &ClientTls,
+    server: &str,
+) -> Result<impl AsyncRead + AsyncWrite + Unpin + Send + use<IO>, TunnelError>
+where
+    IO: AsyncRead + AsyncWrite + Unpin + Send,
+{
+    check_name(server)?;
+    let stream = tls.connect_http1(stream, BufferMemory::default()).await?;
+    // It keeps the server's first bytes, which may come with the response.
+    let stream = BufReader::with_capacity(PEEKED_LEN_MAX, stream);
+    connect(stream, proxy.credentials.as_ref(), server).await
+}
+
+fn check_name(server: &str) -> Result<(), TunnelError> {
+    if server.bytes().all(|byte| byte.is_ascii_graphic()) { Ok(()) } else { Err(TunnelError::Server) }
+}
+
+/// A connection to a proxy.
+trait ProxyStream: AsyncRead + AsyncWrite + Unpin {
+    /// Waits for bytes and copies them. They remain to be read.
+    async fn peek(&mut self, buf: &mut [u8]) -> io::Result<usize>;
+}
+
+impl ProxyStream for TcpStream {
+    async fn peek(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        TcpStream::peek(self, buf).await
+    }
+}
+
+#[cfg(feature = "tls")]
+impl<IO: AsyncRead + AsyncWrite + Unpin> ProxyStream for BufReader<IO> {
+    async fn peek(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let filled = self.fill_buf().await?;
+        let len = filled.len().min(buf.len());
+        buf[..len].copy_from_slice(&filled[..len]);
+        Ok(len)
+    }
+}
+
+async fn connect<S: ProxyStream>(
+    mut stream: S,
     credentials: Option<&Credentials>,
     server: &str,
-) -> Result<TcpStream, TunnelError> {
+) -> Result<S, TunnelError> {
     stream.write_all(request(server, credentials).as_bytes()).await?;
+    stream.flush().await?;
     loop {
         let (status, reason) = status_line(&receive_head(&mut stream).await?).ok_or(TunnelError::NotHttp)?;
         match status {
@@ -95,9 +148,9 @@ fn request(server: &str, credentials: Option<&Credentials>) -> String {
 }
 
 /// Receives response headers up to the empty line, and not a byte more: the server may speak first.
-async fn receive_head(stream: &mut TcpStream) -> Result<Vec<u8>, TunnelError> {
+async fn receive_head(stream: &mut impl ProxyStream) -> Result<Vec<u8>, TunnelError> {
     let mut head = Vec::new();
-    let mut peeked = [0; 1024];
+    let mut peeked = [0; PEEKED_LEN_MAX];
     loop {
         let len = stream.peek(&mut peeked).await?;
         if len == 0 {

@@ -2,16 +2,21 @@
 
 use std::fmt;
 use std::str::FromStr;
+#[cfg(feature = "tls")]
+use std::sync::Arc;
 
 use http::Uri;
 
 use crate::grpc::percent;
+#[cfg(feature = "tls")]
+use crate::tls::ClientTlsConfig;
 
-/// A proxy, parsed from its URL: `http://proxy.example:3128`, `http://user:password@proxy.example:3128`, or
-/// `socks5://proxy.example:1080` with the feature `socks`.
+/// A proxy, parsed from its URL: `http://proxy.example:3128`, `http://user:password@proxy.example:3128`,
+/// `https://proxy.example:3128` with the feature `tls`, or `socks5://proxy.example:1080` with the feature `socks`.
 ///
-/// Without a scheme it is an HTTP proxy. The default port is 80, for SOCKS5 1080. User and password may be
-/// percent-encoded. TLS to the server runs inside the tunnel; TLS to the proxy itself is not supported.
+/// Without a scheme it is an HTTP proxy. The default port is 80, for HTTPS 443, for SOCKS5 1080. User and password may
+/// be percent-encoded. TLS to the server runs inside the tunnel. With `https://`, the connection to the proxy has TLS
+/// of its own, which hides user, password and the server's name from the network.
 ///
 /// ```
 /// use thalweg_engine::Proxy;
@@ -24,6 +29,11 @@ use crate::grpc::percent;
 #[derive(Clone, PartialEq, Eq)]
 pub struct Proxy {
     pub(super) protocol: Protocol,
+    /// Whether the connection to an HTTP proxy uses TLS.
+    is_secure: bool,
+    /// Settings of that TLS, if they were set.
+    #[cfg(feature = "tls")]
+    tls: Option<ProxyTls>,
     /// IPv6 addresses are without brackets.
     host: String,
     port: u16,
@@ -37,6 +47,21 @@ pub(super) enum Protocol {
     Socks5,
 }
 
+/// Settings of TLS to a proxy. Only clones are equal.
+#[cfg(feature = "tls")]
+#[derive(Clone)]
+struct ProxyTls(Arc<ClientTlsConfig>);
+
+#[cfg(feature = "tls")]
+impl PartialEq for ProxyTls {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+#[cfg(feature = "tls")]
+impl Eq for ProxyTls {}
+
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Credentials {
     pub(super) user: String,
@@ -45,7 +70,9 @@ pub(super) struct Credentials {
 
 /// An invalid proxy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("invalid proxy `{url}`{variable}: {reason}; use http://HOST:PORT or socks5://HOST:PORT")]
+#[error(
+    "invalid proxy `{url}`{variable}: {reason}; use http://HOST:PORT, https://HOST:PORT or socks5://HOST:PORT"
+)]
 pub struct ProxyError {
     /// Without user and password.
     url: String,
@@ -54,6 +81,7 @@ pub struct ProxyError {
 }
 
 const HTTP_PORT: u16 = 80;
+const HTTPS_PORT: u16 = 443;
 #[cfg(feature = "socks")]
 const SOCKS_PORT: u16 = 1080;
 
@@ -67,9 +95,40 @@ impl Proxy {
         })
     }
 
+    /// Sets the TLS of the connection to an `https://` proxy: the authorities that its certificate is verified against,
+    /// by default the platform's, and an identity. The TLS settings of the channel are about its server only.
+    #[cfg(feature = "tls")]
+    pub fn tls(mut self, config: ClientTlsConfig) -> Self {
+        self.tls = Some(ProxyTls(Arc::new(config)));
+        self
+    }
+
     /// Returns host and port. IPv6 addresses are without brackets.
     pub(crate) fn host_and_port(&self) -> (&str, u16) {
         (&self.host, self.port)
+    }
+
+    /// Returns whether connections to the proxy use TLS.
+    pub(crate) fn is_secure(&self) -> bool {
+        self.is_secure
+    }
+
+    /// Returns the TLS settings of the connection to the proxy, if it has TLS.
+    ///
+    /// # Errors
+    /// Fails if there are settings, but no TLS.
+    #[cfg(feature = "tls")]
+    pub(crate) fn client_tls(&self) -> Result<Option<ClientTlsConfig>, ProxyError> {
+        match (self.is_secure, &self.tls) {
+            (true, Some(ProxyTls(config))) => Ok(Some(ClientTlsConfig::clone(config))),
+            (true, None) => Ok(Some(ClientTlsConfig::new())),
+            (false, None) => Ok(None),
+            (false, Some(_)) => Err(ProxyError {
+                url: self.to_string(),
+                variable: String::new(),
+                reason: "it has TLS settings, but its URL does not use TLS",
+            }),
+        }
     }
 }
 
@@ -77,7 +136,10 @@ fn read(url: &str) -> Result<Proxy, &'static str> {
     let uri: Uri = url.parse().map_err(|_| "it is no URL")?;
     let (protocol, default_port) = match uri.scheme_str() {
         None | Some("http") => (Protocol::HttpConnect, HTTP_PORT),
-        Some("https") => return Err("TLS to the proxy itself is not supported"),
+        Some("https") if cfg!(not(feature = "tls")) => {
+            return Err("TLS is not compiled in; enable the feature `tls`");
+        }
+        Some("https") => (Protocol::HttpConnect, HTTPS_PORT),
         #[cfg(feature = "socks")]
         Some("socks5" | "socks5h") => (Protocol::Socks5, SOCKS_PORT),
         #[cfg(not(feature = "socks"))]
@@ -106,7 +168,15 @@ fn read(url: &str) -> Result<Proxy, &'static str> {
         let decode = |text: &str| percent::decode(text.as_bytes()).into_owned();
         Credentials { user: decode(user), password: decode(password) }
     });
-    Ok(Proxy { protocol, host: host.to_owned(), port, credentials })
+    Ok(Proxy {
+        protocol,
+        is_secure: uri.scheme_str() == Some("https"),
+        #[cfg(feature = "tls")]
+        tls: None,
+        host: host.to_owned(),
+        port,
+        credentials,
+    })
 }
 
 /// Returns a URL without user and password, which must not get into logs.
@@ -130,6 +200,7 @@ impl FromStr for Proxy {
 impl fmt::Display for Proxy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scheme = match self.protocol {
+            Protocol::HttpConnect if self.is_secure => "https",
             Protocol::HttpConnect => "http",
             #[cfg(feature = "socks")]
             Protocol::Socks5 => "socks5",
@@ -175,6 +246,10 @@ mod tests {
         check("http://me@proxy:1", "http://proxy:1", Some(("me", "")));
         check("http://m%40e:a%3Ab%25@proxy:1", "http://proxy:1", Some(("m@e", "a:b%")));
         check("me:secret@proxy:1", "http://proxy:1", Some(("me", "secret")));
+        #[cfg(feature = "tls")]
+        check("https://me:secret@proxy", "https://proxy:443", Some(("me", "secret")));
+        #[cfg(feature = "tls")]
+        check("https://[2001:db8::1]:3128", "https://[2001:db8::1]:3128", None);
         #[cfg(feature = "socks")]
         check("socks5://me:secret@proxy", "socks5://proxy:1080", Some(("me", "secret")));
         #[cfg(feature = "socks")]
@@ -185,7 +260,7 @@ mod tests {
     fn invalid_urls_are_named_without_secrets() {
         let check = |url: &str, expected: &str| {
             let error = url.parse::<Proxy>().unwrap_err().to_string();
-            let shown = error.strip_suffix("; use http://HOST:PORT or socks5://HOST:PORT");
+            let shown = error.strip_suffix("; use http://HOST:PORT, https://HOST:PORT or socks5://HOST:PORT");
             assert_eq!(shown, Some(expected), "{url}");
         };
         check("", "invalid proxy ``: it is no URL");
@@ -194,7 +269,11 @@ mod tests {
         check("/path", "invalid proxy `/path`: the host is missing");
         check("http://proxy/path", "invalid proxy `http://proxy/path`: it has a path");
         check("ftp://me:secret@proxy", "invalid proxy `ftp://proxy`: unknown scheme");
-        check("https://proxy:1", "invalid proxy `https://proxy:1`: TLS to the proxy itself is not supported");
+        #[cfg(not(feature = "tls"))]
+        check(
+            "https://proxy:1",
+            "invalid proxy `https://proxy:1`: TLS is not compiled in; enable the feature `tls`",
+        );
         check("me:\u{1b}@proxy\u{1b}", "invalid proxy `proxy\\u{1b}`: it is no URL");
         let port = "the port is not a number from 0 to 65535";
         check("http://proxy:99999", &format!("invalid proxy `http://proxy:99999`: {port}"));
@@ -204,5 +283,16 @@ mod tests {
             "socks5://proxy",
             "invalid proxy `socks5://proxy`: SOCKS5 is not compiled in; enable the feature `socks`",
         );
+    }
+    #[cfg(feature = "tls")]
+    #[test]
+    fn tls_settings_need_an_https_proxy() {
+        let with_tls = |url: &str| url.parse::<Proxy>().unwrap().tls(ClientTlsConfig::new()).client_tls();
+        assert!(with_tls("https://proxy").is_ok_and(|tls| tls.is_some()));
+        let error = with_tls("http://proxy").unwrap_err().to_string();
+        let expected =
+            "invalid proxy `http://proxy:80`: it has TLS settings, but its URL does not use TLS; use";
+        assert!(error.starts_with(expected), "{error}");
+        assert_eq!("https://proxy".parse::<Proxy>(), "https://proxy:443".parse());
     }
 }

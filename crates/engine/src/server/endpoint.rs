@@ -238,7 +238,9 @@ impl ServerEndpoint {
             if let Some(route) = self.timed.get(id) {
                 return ParsedRequest::Call(Arc::clone(route));
             }
-            if let Some(ParsedRequest::Call(route)) = self.headers.get(prefix_id) {
+            if let Some(ParsedRequest::Call(route)) = self.headers.get(prefix_id)
+                && route.raw.is_none()
+            {
                 let route = Arc::new(route.with_timeout(Some(timeout)));
                 self.timed.insert(id, Arc::clone(&route));
                 return ParsedRequest::Call(route);

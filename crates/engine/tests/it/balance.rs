@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -10,7 +11,7 @@ use std::time::Duration;
 use thalweg_engine::policy::PolicyConfig;
 use thalweg_engine::{
     Address, CallOptions, CallPeer, Channel, ChannelConfig, Code, ConnectivityState, Endpoint, EndpointList,
-    Resolution, Resolver, Resolving, RetryPolicy,
+    Lanes, Resolution, Resolver, Resolving, RetryPolicy,
 };
 use tokio::io::DuplexStream;
 use tokio::task::JoinHandle;
@@ -32,6 +33,8 @@ pub(crate) struct Network {
 /// The server at an address. Without one, connections are refused.
 pub(crate) enum Server {
     Up(Served),
+    /// Accepts connections after this time.
+    Slow(Duration, Served),
     /// Drops packets.
     Silent,
     /// Accepts connections, and never speaks.
@@ -60,6 +63,13 @@ impl Network {
         self.servers.lock().unwrap().insert(address(number), server);
     }
 
+    /// Starts a server that accepts connections after `delay`, and returns its service.
+    pub(crate) fn start_slow(&self, number: u16, delay: Duration) -> Echo {
+        let service = Echo::default();
+        self.set(number, Server::Slow(delay, Served::echo(&service)));
+        service
+    }
+
     /// Stops a server gracefully.
     pub(crate) fn stop(&self, number: u16) -> JoinHandle<Duration> {
         match self.servers.lock().unwrap().remove(&address(number)) {
@@ -71,9 +81,14 @@ impl Network {
     async fn connect(self, to: Address) -> io::Result<DuplexStream> {
         self.attempts.fetch_add(1, Ordering::Relaxed);
         let Address::Tcp(to) = to else { panic!("not a TCP address: {to}") };
+        let mut delay = Duration::ZERO;
         let connected: io::Result<DuplexStream> = match self.servers.lock().unwrap().get_mut(&to) {
             None => Err(io::ErrorKind::ConnectionRefused.into()),
             Some(Server::Up(served)) => Ok(served.pipe()),
+            Some(Server::Slow(after, served)) => {
+                delay = *after;
+                Ok(served.pipe())
+            }
             Some(Server::Mute(pipes)) => {
                 let (near, far) = tokio::io::duplex(1 << 16);
                 pipes.push(far);
@@ -86,6 +101,9 @@ impl Network {
             }
             Some(Server::Silent) => Err(io::ErrorKind::WouldBlock.into()),
         };
+        if !delay.is_zero() {
+            sleep(delay).await;
+        }
         match connected {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => std::future::pending().await,
             connected => connected,
@@ -164,7 +182,6 @@ async fn caller_learns_the_server_of_its_call() {
     let mut expected = services.each_ref().map(Echo::started);
     for is_unary in [true, false] {
         for _ in 0..6 {
-            peer.clear();
             assert_eq!(peer.address(), None);
             if is_unary {
                 let call = spawn_echo_with(&channel, raw("x"), options.clone());
@@ -174,7 +191,7 @@ async fn caller_learns_the_server_of_its_call() {
                 let mut responses = stream(&channel, &CHAT, messages, &options).await.expect("a stream");
                 while soon(responses.message()).await.expect("no failure").is_some() {}
             }
-            let reached = peer.address().expect("a server");
+            let reached = peer.take().expect("a server");
             let at = [1, 2].iter().position(|&number| address(number).to_string() == *reached);
             expected[at.expect("one of the two")] += 1;
             assert_eq!(services.each_ref().map(Echo::started), expected);
@@ -187,6 +204,7 @@ async fn no_call_fails_or_waits_for_a_dead_server() {
     for dead in [None, Some(Server::Silent), Some(Server::Mute(Vec::new()))] {
         let network = Network::default();
         let services = [1, 3].map(|number| network.start(number));
+        let is_refused = dead.is_none();
         if let Some(dead) = dead {
             network.set(2, dead);
         }
@@ -196,6 +214,11 @@ async fn no_call_fails_or_waits_for_a_dead_server() {
         assert!(started.elapsed() < Duration::from_millis(10), "{:?}", started.elapsed());
         let [first, second] = services.each_ref().map(Echo::started);
         assert!(first.abs_diff(second) < 5, "{first} {second}");
+        settle().await;
+        let endpoints = channel.snapshot().endpoints;
+        let has_failed = endpoints.iter().map(|endpoint| endpoint.last_connect_error.is_some());
+        assert_eq!(has_failed.collect::<Vec<_>>(), [false, is_refused, false]);
+        assert!(endpoints.iter().all(|endpoint| endpoint.addresses == 1), "{endpoints:?}");
     }
 }
 
@@ -210,6 +233,8 @@ async fn server_that_comes_back_takes_calls_again() {
     sleep(Duration::from_millis(1300)).await;
     calls(&channel, 10).await;
     assert_eq!((first.started(), second.started()), (15, 5));
+    let endpoints = channel.snapshot().endpoints;
+    assert!(endpoints.iter().all(|endpoint| endpoint.last_connect_error.is_none()), "{endpoints:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -285,6 +310,41 @@ async fn list_may_change() {
     calls(&channel, 1).await;
 }
 
+/// A list with a note.
+#[derive(Debug)]
+struct Noted(EndpointList);
+
+impl Resolver for Noted {
+    fn resolve(&self) -> Resolving<'_> {
+        Box::pin(async {
+            let mut resolution = self.0.resolve().await?;
+            resolution.note = Some("its pods are not ready".into());
+            Ok(resolution)
+        })
+    }
+
+    fn changed(&self, version: u64) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        self.0.changed(version)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_note_explains_an_empty_list() {
+    for policy in [PolicyConfig::RoundRobin, PolicyConfig::default()] {
+        let network = Network::default();
+        network.start(1);
+        let list = EndpointList::new(endpoints(&[]));
+        let channel = network.channel(Noted(list.clone()), |config| config.load_balancing = policy);
+        let error = soon(echo(&channel, raw("x"))).await.expect_err("no server");
+        assert_eq!(error.code(), Code::Unavailable);
+        assert!(error.message().contains("its pods are not ready"), "{error}");
+        list.set(endpoints(&[1]));
+        channel.reset_connect_backoff();
+        settle().await;
+        calls(&channel, 1).await;
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn calls_fail_with_the_reasons_when_all_servers_are_down_and_wait_if_asked_to() {
     let network = Network::default();
@@ -294,7 +354,7 @@ async fn calls_fail_with_the_reasons_when_all_servers_are_down_and_wait_if_asked
     let text = error.message();
     let reasons =
         [1, 2, 3].map(|server| format!("failed to connect to {}: connection refused", address(server)));
-    assert!(text.starts_with(&format!("none of 3 servers is ready: {}", reasons[0])), "{text}");
+    assert!(text.starts_with(&format!("round_robin: none of 3 servers is ready: {}", reasons[0])), "{text}");
     assert!(reasons.iter().all(|reason| text.contains(reason)), "{text}");
     assert!(text.ends_with(" [/test.Echo/Echo to fleet:1, connecting]"), "{text}");
     let retry = RetryPolicy::new(2, [Code::Unavailable]);
@@ -305,14 +365,15 @@ async fn calls_fail_with_the_reasons_when_all_servers_are_down_and_wait_if_asked
         "; all 2 attempts of the retry policy failed [/test.Echo/Echo to fleet:1, attempt 2, connecting]";
     assert!(error.message().ends_with(expected), "{error}");
     let asked = call_options(|options| {
-        options.wait_for_ready = true;
+        options.wait_for_ready = Some(true);
         options.timeout = Some(Duration::from_millis(10));
     });
     let error = soon(spawn_echo_with(&channel, raw("x"), asked)).await.expect("no panic");
     let error = error.expect_err("no server");
-    let expected = "deadline exceeded: no connection was ready: none of 3 servers is ready: ";
+    let expected = "deadline exceeded: no connection was ready: round_robin: none of 3 servers is ready: ";
     assert!(error.message().starts_with(expected), "{error}");
-    let waiting = spawn_echo_with(&channel, raw("x"), call_options(|options| options.wait_for_ready = true));
+    let waiting =
+        spawn_echo_with(&channel, raw("x"), call_options(|options| options.wait_for_ready = Some(true)));
     settle().await;
     let service = network.start(2);
     soon(waiting).await.expect("no panic").expect("a response");
@@ -505,4 +566,49 @@ async fn dropped_channel_leaves_no_connection() {
     };
     let outcome = timeout(Duration::from_secs(10), ended).await;
     assert!(outcome.is_ok(), "{} tasks, {tasks} before", runtime.metrics().num_alive_tasks());
+}
+
+/// A caller's own setting wins over the service config, as in gRPC.
+#[tokio::test(start_paused = true)]
+async fn wait_for_ready_of_a_call_overrides_the_service_config() {
+    let config =
+        |waits: bool| format!(r#"{{ "methodConfig": [{{ "name": [{{}}], "waitForReady": {waits} }}] }}"#);
+    for (configured, own, expected) in
+        [(true, None, true), (true, Some(false), false), (false, None, false), (false, Some(true), true)]
+    {
+        let network = Network::default();
+        let channel = network.channel(EndpointList::new(endpoints(&[1])), |channel| {
+            channel.service_config = Some(config(configured).into());
+        });
+        let call = spawn_echo_with(&channel, raw("x"), call_options(|options| options.wait_for_ready = own));
+        sleep(Duration::from_secs(3)).await;
+        assert_eq!(!call.is_finished(), expected, "{configured}, {own:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn servers_share_the_cap_of_lanes_as_their_list_changes() {
+    let network = Network::default();
+    let _services = [1, 2, 3, 4].map(|number| network.start(number));
+    let servers = EndpointList::new(endpoints(&[1]));
+    let channel = network.channel(servers.clone(), |config| config.lanes = Lanes::adaptive().cap(4));
+    calls(&channel, 1).await;
+    let lanes = || {
+        let endpoints = channel.snapshot().endpoints;
+        endpoints.iter().map(|endpoint| endpoint.lanes.len()).collect::<Vec<_>>()
+    };
+    channel.open_lanes(3, "for the test");
+    sleep(Duration::from_secs(5)).await;
+    assert_eq!(lanes(), [4]);
+    servers.set(endpoints(&[1, 2, 3, 4]));
+    sleep(Duration::from_secs(5)).await;
+    assert_eq!(lanes(), [1, 1, 1, 1]);
+    servers.set(endpoints(&[3]));
+    sleep(Duration::from_secs(5)).await;
+    // Idle lanes close, but not because of the former cap.
+    channel.open_lanes(3, "for the test");
+    sleep(Duration::from_secs(5)).await;
+    assert_eq!(lanes(), [1]);
+    let events = format!("{:?}", channel.snapshot().endpoints[0].events);
+    assert!(events.contains("closed: ") && !events.contains("the cap of 1"), "{events}");
 }

@@ -301,7 +301,7 @@ async fn call_without_a_connection_fails_or_waits() {
     assert!(status.message().contains("asked to refuse"), "{}", status.message());
     let waiting = tokio::spawn({
         let channel = channel.clone();
-        let options = call_options(|options| options.wait_for_ready = true);
+        let options = call_options(|options| options.wait_for_ready = Some(true));
         async move { unary(&channel, &NO_METADATA, raw("x"), &options).await }
     });
     tokio::time::sleep(Duration::from_secs(5)).await;

@@ -2,13 +2,16 @@
 
 use std::time::Duration;
 
+use http::HeaderMap;
 use thalweg_engine::http2::ErrorCode;
 use thalweg_engine::http2::frame::{Kind, Setting};
-use thalweg_engine::{CallOptions, Code, Status};
+use thalweg_engine::policy::PolicyConfig;
+use thalweg_engine::{CallOptions, Channel, ChannelConfig, Code, EndpointList, Status};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
+use crate::raw as raw_calls;
 use crate::support::peer::{OK, OK_HEADERS, REQUEST, envelope};
 use crate::support::{
     CHAT, COUNT, Echo, Message, NO_METADATA, Receiver, Served, call_options, channel_config, channel_to_test,
@@ -286,4 +289,44 @@ async fn handler_gets_timeout_of_its_call() {
             }
         }
     }
+}
+
+/// A timeout of zero, or one that has passed before the call starts, fails it, however fast the server is.
+#[tokio::test]
+async fn expired_call_is_never_sent() {
+    let service = Echo::default();
+    let config =
+        |timeout: &str| format!(r#"{{ "methodConfig": [{{ "name": [{{}}], "timeout": "{timeout}" }}] }}"#);
+    let plain = Served::echo(&service).channel(|_| {}).await;
+    let of_config = Served::echo(&service).channel(|to| to.service_config = Some(config("0s").into())).await;
+    let balanced = |to: &mut ChannelConfig| {
+        to.load_balancing = PolicyConfig::RoundRobin;
+        to.set_resolver(EndpointList::new([std::net::SocketAddr::from(([10, 0, 0, 1], 1))]));
+        to.service_config = Some(config("0.000000001s").into());
+    };
+    let balanced = Served::echo(&service).channel(balanced).await;
+    let check = async |channel: &Channel, timeout: Option<Duration>, metadata: &HeaderMap| {
+        let options = call_options(|options| options.timeout = timeout);
+        for _ in 0..20 {
+            let error = unary(channel, metadata, raw("x"), &options).await.expect_err("no time");
+            assert_eq!(error.code(), Code::DeadlineExceeded);
+            let expected = "deadline exceeded: the request was not sent yet [/test.Echo/Echo to ";
+            assert!(error.message().starts_with(expected), "{error}");
+            let started = channel.stream(&CHAT, metadata, items(vec![raw("x")]), &options).await;
+            let error = started.err().expect("no time");
+            assert_eq!(error.code(), Code::DeadlineExceeded, "{error}");
+        }
+    };
+    check(&plain, Some(Duration::ZERO), &NO_METADATA).await;
+    check(&plain, Some(Duration::from_nanos(1)), &NO_METADATA).await;
+    check(&plain, None, &fields(&[("grpc-timeout", "0n")])).await;
+    check(&of_config, None, &NO_METADATA).await;
+    check(&of_config, Some(Duration::from_secs(9)), &NO_METADATA).await;
+    check(&balanced, None, &NO_METADATA).await;
+    let request =
+        raw_calls::request("/test.Echo/Echo", "application/grpc", raw_calls::Pieces::of([b"\0\0\0\0\x01x"]));
+    let error = raw_calls::send(&of_config, request).await.err().expect("no time");
+    assert_eq!(error.code(), Code::DeadlineExceeded, "{error}");
+    sleep(Duration::from_millis(20)).await;
+    assert_eq!(service.started(), 0);
 }

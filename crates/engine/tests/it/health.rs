@@ -94,7 +94,7 @@ async fn calls_fail_with_the_health_of_all_servers() {
     }
     assert_eq!(channel.state(), ConnectivityState::TransientFailure);
     // A call that waits for ready waits for health.
-    let options = call_options(|options| options.wait_for_ready = true);
+    let options = call_options(|options| options.wait_for_ready = Some(true));
     let call = spawn_echo_with(&channel, raw("x"), options);
     sleep(Duration::from_secs(10)).await;
     feeds[0].send(SERVING);

@@ -41,6 +41,11 @@ impl Pieces {
         Self { ready, later: None }
     }
 
+    pub(crate) fn and_later(mut self, later: mpsc::UnboundedReceiver<Bytes>) -> Self {
+        self.later = Some(later);
+        self
+    }
+
     fn then(mut self, fields: &[(&'static str, &'static str)]) -> Self {
         let mut trailers = HeaderMap::new();
         for (name, value) in fields {

@@ -14,10 +14,11 @@ use thalweg_engine::{
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
-use crate::balance::{Network, address, calls, endpoints};
+use crate::balance::{Network, Server, address, calls, endpoints, settle};
+use crate::support::feed::Feed;
 use crate::support::{
-    CHAT, Echo, NO_METADATA, call_options, echo, fields, items, raw, soon, spawn_echo_with, stream, unary,
-    within,
+    CHAT, Echo, NO_METADATA, Served, call_options, echo, fields, items, raw, server_config, soon,
+    spawn_echo_with, stream, unary, within,
 };
 
 /// A resolver whose result the test sets. Before the first one, resolutions do not end.
@@ -150,6 +151,118 @@ async fn no_call_fails_when_policies_alternate() {
     tokio::join!(changing, calling);
 }
 
+/// Makes calls for a second, one each millisecond. None may wait: all time is that between them.
+async fn call_without_waiting(channel: &Channel) {
+    for _ in 0..1000 {
+        let started = Instant::now();
+        soon(echo(channel, raw("x"))).await.expect("a response");
+        assert!(started.elapsed() < Duration::from_millis(1), "waited {:?}", started.elapsed());
+        sleep(Duration::from_millis(1)).await;
+    }
+}
+
+/// Returns the addresses of the endpoints with their states.
+fn listed(channel: &Channel) -> Vec<String> {
+    let endpoints = channel.snapshot().endpoints;
+    endpoints.iter().map(|endpoint| format!("{} {}", endpoint.name, endpoint.state)).collect()
+}
+
+/// The new server takes 300 ms to accept. Calls go to the old ones meanwhile, whose connections close then.
+#[tokio::test(start_paused = true)]
+async fn calls_do_not_wait_for_the_servers_of_a_new_policy() {
+    let outliers = |child: &str| {
+        format!(r#"{{ "loadBalancingConfig": [{{ "outlier_detection": {{ "childPolicy": [{child}] }} }}] }}"#)
+    };
+    let subset = |size: u32| {
+        let config = format!(r#"{{ "subsetSize": {size}, "childPolicy": [{{ "round_robin": {{}} }}] }}"#);
+        format!(r#"{{ "loadBalancingConfig": [{{ "random_subsetting": {config} }}] }}"#)
+    };
+    let round_robin = r#"{ "round_robin": {} }"#;
+    let (nested_before, nested_after) = (outliers(round_robin), outliers(r#"{ "pick_first": {} }"#));
+    for (before, after) in [
+        (ROUND_ROBIN, ""),
+        (ROUND_ROBIN, LEAST_REQUEST),
+        (ROUND_ROBIN, r#"{ "loadBalancingConfig": [{ "ring_hash": {} }] }"#),
+        (ROUND_ROBIN, &subset(1)),
+        (ROUND_ROBIN, &nested_before),
+        ("", ROUND_ROBIN),
+        (&nested_before, &nested_after),
+        (&nested_after, &nested_before),
+    ] {
+        let operator = Operator::new(&[1, 2], before);
+        let (network, servers, channel) = fleet(&operator, |_| {});
+        let third = network.start_slow(3, Duration::from_millis(300));
+        calls(&channel, 2).await;
+        settle().await;
+        let changed = async {
+            sleep(Duration::from_millis(100)).await;
+            operator.set(&[3], after);
+            sleep(Duration::from_millis(299)).await;
+            let count = servers.each_ref().map(Echo::started).iter().sum::<usize>();
+            (count, third.started())
+        };
+        let ((), (old, new)) = tokio::join!(call_without_waiting(&channel), changed);
+        assert!((398..=402).contains(&old) && new == 0, "{old}, {new}: {before} to {after}");
+        assert!(third.started() > 595, "{}: {before} to {after}", third.started());
+        assert_eq!(listed(&channel), [format!("{} READY", address(3))], "{before} to {after}");
+        assert_eq!(channel.lanes().len(), 1, "{before} to {after}");
+    }
+}
+
+/// Other policies with the same health check keep its streams: calls would wait until a new one reports health.
+#[tokio::test(start_paused = true)]
+async fn health_is_known_when_the_policy_changes() {
+    let config = |policy: &str| {
+        let check = r#""healthCheckConfig": { "serviceName": "" }"#;
+        format!(r#"{{ "loadBalancingConfig": [{{ {policy} }}], {check} }}"#)
+    };
+    let out_of_band = r#""weighted_round_robin": { "enableOobLoadReport": true }"#;
+    let operator = Operator::new(&[1, 2], &config(r#""round_robin": {}"#));
+    let network = Network::default();
+    let feeds = [1, 2].map(|number| {
+        let feed = Feed::new(b"\x08\x01");
+        let router = feed.router("grpc.health.v1.Health/Watch", Echo::default().router());
+        network.set(number, Server::Up(Served::start(server_config(|_| {}), router)));
+        feed
+    });
+    let channel = network.channel(operator.clone(), |_| {});
+    calls(&channel, 2).await;
+    settle().await;
+    let changing = async {
+        for policy in [out_of_band, r#""least_request": {}"#, r#""round_robin": {}"#] {
+            sleep(Duration::from_millis(250)).await;
+            operator.set(&[1, 2], &config(policy));
+        }
+    };
+    tokio::join!(call_without_waiting(&channel), changing);
+    for feed in feeds {
+        assert_eq!(feed.requests().len(), 1);
+    }
+}
+
+/// A pending policy whose server fails is used, as in grpc-go. One that a later config replaces is not.
+#[tokio::test(start_paused = true)]
+async fn third_policy_replaces_one_that_is_pending() {
+    let operator = Operator::new(&[1, 2], ROUND_ROBIN);
+    let (network, _servers, channel) = fleet(&operator, |_| {});
+    network.set(4, Server::Silent);
+    network.start(3);
+    calls(&channel, 2).await;
+    settle().await;
+    let changing = async {
+        operator.set(&[4], "");
+        sleep(Duration::from_millis(500)).await;
+        assert_eq!(listed(&channel).len(), 3);
+        operator.set(&[3], LEAST_REQUEST);
+    };
+    tokio::join!(call_without_waiting(&channel), changing);
+    assert_eq!(listed(&channel), [format!("{} READY", address(3))]);
+    operator.set(&[5], ROUND_ROBIN);
+    settle().await;
+    let status = soon(echo(&channel, raw("x"))).await.expect_err("refused");
+    assert_eq!(status.code(), Code::Unavailable);
+}
+
 #[tokio::test(start_paused = true)]
 async fn hashed_header_comes_with_the_policy() {
     let operator = Operator::new(&[1, 2], ROUND_ROBIN);
@@ -244,7 +357,8 @@ async fn last_config_stays_after_an_invalid_one_and_its_servers_are_used() {
 async fn calls_fail_while_the_first_config_is_invalid() {
     let operator = Operator::new(&[1], r#"{ "methodConfig": 5 }"#);
     let (_network, _servers, channel) = fleet(&operator, |_| {});
-    let waiting = spawn_echo_with(&channel, raw("x"), call_options(|options| options.wait_for_ready = true));
+    let waiting =
+        spawn_echo_with(&channel, raw("x"), call_options(|options| options.wait_for_ready = Some(true)));
     for _ in 0..3 {
         let status = soon(echo(&channel, raw("x"))).await.expect_err("no config");
         assert_eq!(status.code(), Code::Unavailable);

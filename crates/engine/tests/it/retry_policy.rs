@@ -3,12 +3,14 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use http::Request;
 use thalweg_engine::http2::ErrorCode;
 use thalweg_engine::http2::frame::Kind;
-use thalweg_engine::{CallOptions, Channel, ChannelConfig, Code, RetryPolicy, Status};
+use thalweg_engine::{CallOptions, CallPeer, Channel, ChannelConfig, Code, RetryPolicy, Status};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
+use crate::raw::Pieces;
 use crate::support::peer::{OK, OK_HEADERS, Peer, envelope};
 use crate::support::{
     CHAT, Message, call_options, channel_config, connected_by, echo, items, raw, soon, spawn_echo,
@@ -17,7 +19,7 @@ use crate::support::{
 
 /// The server's response to one attempt.
 #[derive(Clone, Copy)]
-enum Response {
+pub(crate) enum Response {
     Ok,
     /// A Trailers-Only response.
     Fails(Code),
@@ -35,17 +37,17 @@ const UNAVAILABLE: Response = Fails(Code::Unavailable);
 const POLICY: &str = r#""retryPolicy": { "maxAttempts": 4, "initialBackoff": "0.1s", "maxBackoff": "1s",
     "backoffMultiplier": 2, "retryableStatusCodes": ["UNAVAILABLE"] }"#;
 
-fn config(method: &str, rest: &str) -> ChannelConfig {
+pub(crate) fn config(method: &str, rest: &str) -> ChannelConfig {
     let json =
         format!(r#"{{ "methodConfig": [{{ "name": [{{ "service": "test.Echo" }}], {method} }}] {rest} }}"#);
     channel_config(|config| config.service_config = Some(json.into()))
 }
 
 /// An attempt that reached the server: when, in milliseconds, and its `grpc-previous-rpc-attempts`.
-type Attempt = (u128, Option<String>);
+pub(crate) type Attempt = (u128, Option<String>);
 
 /// Responds to attempts as `responses` say.
-async fn serve(peer: &mut Peer, responses: &[Response]) -> Vec<Attempt> {
+pub(crate) async fn serve(peer: &mut Peer, responses: &[Response]) -> Vec<Attempt> {
     let (started, mut attempts) = (Instant::now(), Vec::new());
     for response in responses {
         let headers = soon(peer.next_of(Kind::Headers)).await;
@@ -121,7 +123,17 @@ async fn check(
             assert_eq!(*previous, (!is_transparent).then(|| number.to_string()));
             former = *at;
         }
+        let transparent = delays.iter().filter(|delay| **delay == (0..=0)).count() as u64;
+        check_counts(&channel, [delays.len() as u64 - transparent, transparent, 0]);
     }
+}
+
+/// Compares the channel's retries, transparent retries and hedges, which were all at one peer.
+pub(crate) fn check_counts(channel: &Channel, expected: [u64; 3]) {
+    let counted = channel.snapshot().further_attempts;
+    let counts = counted.iter().map(|it| [it.retries, it.transparent_retries, it.hedges]);
+    assert_eq!(counts.collect::<Vec<_>>(), if expected == [0; 3] { vec![] } else { vec![expected] });
+    assert!(counted.iter().all(|it| it.peer.is_some()), "{counted:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -182,6 +194,24 @@ async fn throttled_channel_does_not_retry() {
     assert_eq!(call(&channel, &mut peer, &[UNAVAILABLE, Succeeds]).await, Ok(()));
 }
 
+/// A raw call returns its failure as a response, which does not add to the tokens.
+#[tokio::test(start_paused = true)]
+async fn failed_raw_stream_does_not_count_as_success() {
+    let throttling = r#", "retryThrottling": { "maxTokens": 4, "tokenRatio": 2 }"#;
+    let (channel, mut peer, _accepted) = connected_by(config(POLICY, throttling), &[]).await;
+    // The second failure leaves half of the tokens: it is not retried, and neither is the next call.
+    for responses in [&[UNAVAILABLE; 2][..], &[UNAVAILABLE]] {
+        let body = Pieces::of([&envelope(b"w"), &envelope(b"x")]);
+        let request = Request::post("/test.Echo/Chat");
+        let request = request.header("content-type", "application/grpc").header("te", "trailers");
+        let request = request.body(body).expect("a request");
+        let call = tokio::spawn(channel.raw(request, &CallOptions::default()));
+        serve(&mut peer, responses).await;
+        let response = soon(call).await.expect("no panic").expect("a response");
+        assert_eq!(response.headers()["grpc-status"], "14");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn call_may_have_its_own_policy() {
     let (channel, mut peer, _accepted) = connected_by(channel_config(|_| {}), &[]).await;
@@ -190,6 +220,31 @@ async fn call_may_have_its_own_policy() {
     let call = spawn_echo_with(&channel, raw("x"), options);
     assert_eq!(serve(&mut peer, &[Fails(Code::Aborted), Succeeds]).await.len(), 2);
     soon(call).await.expect("no panic").expect("a response");
+}
+
+/// Messages of servers are not changed; [`CallPeer`] says which attempt they are of.
+#[tokio::test(start_paused = true)]
+async fn caller_learns_the_number_of_attempts() {
+    for is_unary in [true, false] {
+        let (channel, mut peer, _accepted) = connected_by(config(POLICY, ""), &[]).await;
+        let peers = CallPeer::new();
+        let options = CallOptions::default().peer(&peers);
+        let call = if is_unary {
+            spawn_echo_with(&channel, raw("x"), options)
+        } else {
+            let channel = channel.clone();
+            tokio::spawn(async move {
+                let mut responses = stream(&channel, &CHAT, items(vec![raw("x")]), &options).await?;
+                Ok(responses.message().await?.expect("a message"))
+            })
+        };
+        assert_eq!(serve(&mut peer, &[UNAVAILABLE, UNAVAILABLE, Fails(Code::NotFound)]).await.len(), 3);
+        let error = soon(call).await.expect("no panic").expect_err("a failure");
+        assert_eq!((error.code(), error.message()), (Code::NotFound, ""));
+        assert_eq!((peers.attempts(), peers.address().as_deref()), (3, Some("memory:1")));
+        peers.clear();
+        assert_eq!((peers.attempts(), peers.address()), (0, None));
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -300,58 +355,4 @@ fn invalid_service_config_is_an_error_that_names_the_field() {
     });
     let error = Channel::new("memory:1", config).expect_err("no such policy").to_string();
     assert!(error.contains("fastest"), "{error}");
-}
-
-/// At most three attempts, each 100 ms after the former.
-const HEDGING: &str = r#""hedgingPolicy": { "maxAttempts": 3, "hedgingDelay": "0.1s",
-    "nonFatalStatusCodes": ["UNAVAILABLE"] }"#;
-
-/// Returns the stream of the next attempt and its time in milliseconds.
-async fn next_attempt(peer: &mut Peer, started: Instant) -> (u32, u128) {
-    let stream = soon(peer.next_of(Kind::Headers)).await.stream;
-    (stream, started.elapsed().as_millis())
-}
-
-#[tokio::test(start_paused = true)]
-async fn hedged_call_takes_the_first_response_and_cancels_the_others() {
-    let (channel, mut peer, _accepted) = connected_by(config(HEDGING, ""), &[]).await;
-    let (started, call) = (Instant::now(), spawn_echo(&channel, "x"));
-    let mut streams = Vec::new();
-    for expected in [0, 100, 200] {
-        let (stream, at) = next_attempt(&mut peer, started).await;
-        assert_eq!(at, expected);
-        streams.push(stream);
-    }
-    let answered = streams.remove(1);
-    peer.headers(answered, false, OK_HEADERS)
-        .message(answered, false, b"y")
-        .headers(answered, true, OK)
-        .send()
-        .await;
-    soon(call).await.expect("no panic").expect("a response");
-    for stream in streams {
-        let reset = soon(peer.next_of(Kind::RstStream)).await;
-        assert_eq!((reset.stream, reset.code()), (stream, ErrorCode::Cancel));
-    }
-    assert_eq!(channel.lanes()[0].in_flight, 0);
-}
-
-#[tokio::test(start_paused = true)]
-async fn failure_of_a_hedged_attempt_starts_the_next_or_ends_the_call() {
-    for (first, outcome) in [(Code::Unavailable, Ok(())), (Code::NotFound, Err(Code::NotFound))] {
-        let (channel, mut peer, _accepted) = connected_by(config(HEDGING, ""), &[]).await;
-        let (started, call) = (Instant::now(), spawn_echo(&channel, "x"));
-        let (stream, _) = next_attempt(&mut peer, started).await;
-        let number = first.number().to_string();
-        let failure = [OK_HEADERS, &[("grpc-status", &*number)]].concat();
-        peer.headers(stream, true, &failure).send().await;
-        if outcome.is_ok() {
-            let (stream, at) = next_attempt(&mut peer, started).await;
-            assert_eq!(at, 0);
-            peer.headers(stream, false, OK_HEADERS).message(stream, false, b"y").headers(stream, true, OK);
-            peer.send().await;
-        }
-        let ended = soon(call).await.expect("no panic");
-        assert_eq!(ended.map(drop).map_err(|status| status.code()), outcome);
-    }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use thalweg_measure::distribution::Distribution;
 
 use super::error::MergeError;
-use crate::run::{LoadRun, ServerRun, StepRun, Timing};
+use crate::run::{FurtherAttempts, LoadRun, ServerRun, StepRun, Timing};
 
 /// Merges one distribution of all runs.
 pub(super) fn timing(
@@ -43,9 +43,18 @@ pub(super) fn servers(runs: &[LoadRun]) -> Result<Vec<ServerRun>, MergeError> {
     }
     let mut all: BTreeMap<&str, ServerRun> = BTreeMap::new();
     for one in runs.iter().flat_map(|run| &run.servers) {
-        let server = ServerRun { calls: 0, failed: Some(0), latency: None, server: one.server.clone() };
-        let known = all.entry(&one.server).or_insert(server);
+        let none = ServerRun {
+            server: one.server.clone(),
+            calls: 0,
+            failed: Some(0),
+            attempts: FurtherAttempts::default(),
+            not_connected: None,
+            latency: None,
+        };
+        let known = all.entry(&one.server).or_insert(none);
         known.calls += one.calls;
+        known.attempts += one.attempts;
+        known.not_connected = known.not_connected.take().or_else(|| one.not_connected.clone());
         known.failed = known.failed.zip(one.failed).map(|(known, more)| known + more);
     }
     for (name, server) in &mut all {
@@ -53,6 +62,14 @@ pub(super) fn servers(runs: &[LoadRun]) -> Result<Vec<ServerRun>, MergeError> {
         server.latency = joined(of_runs.map(|same| same?.latency.as_ref()), "servers")?;
     }
     Ok(all.into_values().collect())
+}
+
+/// Adds the attempts of all runs.
+pub(super) fn attempts(of_runs: impl Iterator<Item = FurtherAttempts>) -> FurtherAttempts {
+    of_runs.fold(FurtherAttempts::default(), |mut all, more| {
+        all += more;
+        all
+    })
 }
 
 pub(super) fn add_errors(all: &mut BTreeMap<String, u64>, more: &BTreeMap<String, u64>) {

@@ -6,7 +6,8 @@ use thalweg_measure::histogram::Histogram;
 use thalweg_measure::validity::Validity;
 
 use super::*;
-use crate::run::{Interval, ServerRun, Timing};
+use crate::record::LaneRule;
+use crate::run::{FurtherAttempts, Interval, ServerInterval, ServerRun, Timing};
 use crate::share::Share;
 
 static NEXT_ID: AtomicU64 = AtomicU64::new(0);
@@ -33,6 +34,7 @@ fn run(started_s: u64, took_ns: impl Iterator<Item = u64>, failed: u64) -> LoadR
         bytes_received: 2,
         reply_ns: None,
         reply_histogram: None,
+        servers: vec![ServerInterval { server: "a:1".to_owned(), calls: 2, failed: 1 }],
     };
     LoadRun {
         schema: SCHEMA.to_owned(),
@@ -55,6 +57,8 @@ fn run(started_s: u64, took_ns: impl Iterator<Item = u64>, failed: u64) -> LoadR
         workers: None,
         stream_for_ns: None,
         connections: 1,
+        lanes: Some(LaneRule::Fixed),
+        to_each_server: true,
         connections_established: Some(1),
         warmup_ns: 0,
         started: humantime::format_rfc3339_millis(started).to_string(),
@@ -83,6 +87,7 @@ fn run(started_s: u64, took_ns: impl Iterator<Item = u64>, failed: u64) -> LoadR
         reply: None,
         flow: None,
         steps: Vec::new(),
+        attempts: FurtherAttempts { retries: 3, transparent_retries: 2, hedges: 1 },
         servers: Vec::new(),
         interval_ns: 1_000_000_000,
         intervals: vec![interval(0), interval(1_000_050_000)],
@@ -114,6 +119,15 @@ fn merging_two_halves_gives_whole() {
     assert_eq!((merged.ok, merged.failed, merged.errors["NOT_FOUND"]), (10_000, 3, 3));
     assert!((merged.rate_per_s - 5000.0).abs() < 1e-9, "both ran at the same time");
     assert_eq!((merged.in_flight, merged.connections_established, merged.dropped), (8, Some(2), 4));
+    assert_eq!(
+        (merged.lanes, merged.requested_connections().as_str()),
+        (Some(LaneRule::Fixed), "2 requested to each server")
+    );
+    assert_eq!(merged.attempts.text(), "6 retries, 4 transparent retries, 2 hedges");
+    assert_eq!(
+        merged.intervals[0].servers,
+        [ServerInterval { server: "a:1".to_owned(), calls: 4, failed: 2 }]
+    );
     assert_eq!(merged.delayed, Some(10));
     assert_eq!(merged.intervals.len(), 2);
     assert_eq!((merged.intervals[1].ok, merged.intervals[1].failed), (5000, 3));
@@ -356,6 +370,8 @@ fn calls_of_a_server_are_added() {
         server: server.to_owned(),
         calls,
         failed,
+        attempts: FurtherAttempts { retries: calls, transparent_retries: 0, hedges: 2 * calls },
+        not_connected: (server == "a:1").then(|| "refused".to_owned()),
         latency: {
             let mut latency = Distribution::new();
             latency.record_many(1000, calls);

@@ -42,10 +42,12 @@ fn driven(run: &LoadRun) -> Vec<(&'static str, String)> {
         if run.is_open() { format!("up to {}", run.in_flight) } else { run.in_flight.to_string() };
     facts.extend([
         ("In flight", in_flight),
-        ("Connections", format!("{} requested{}", run.connections, established.unwrap_or_default())),
+        ("Connections", run.requested_connections() + &established.unwrap_or_default()),
         ("Started", run.started.clone()),
         ("Ended", run.ended.clone()),
     ]);
+    let attempts = run.attempts.text();
+    facts.extend((!attempts.is_empty()).then_some(("Further attempts", attempts)));
     facts
 }
 

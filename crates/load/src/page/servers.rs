@@ -16,7 +16,7 @@ pub(super) fn section(run: &LoadRun) -> Option<Markup> {
             thead {
                 tr {
                     th scope="col" { "Server" }
-                    @for name in ["calls", "share", "calls/s", "failed", "p50", "p99", "max"] {
+                    @for name in ["calls", "share", "calls/s", "failed", "retries", "hedges", "p50", "p99", "max"] {
                         th scope="col" { (name) }
                     }
                 }
@@ -24,11 +24,16 @@ pub(super) fn section(run: &LoadRun) -> Option<Markup> {
             tbody {
                 @for (server, share, rate) in run.balanced() {
                     tr {
-                        th scope="row" { (server.server) }
+                        th scope="row" {
+                            (server.server)
+                            @if let Some(why) = &server.not_connected { ", not connected: " (why) }
+                        }
                         td { (integer(server.calls as f64)) }
                         td { (percent(share)) }
                         td { (integer(rate)) }
                         td { (server.failed.map_or("–".to_owned(), |failed| integer(failed as f64))) }
+                        td { (integer(server.attempts.all_retries() as f64)) }
+                        td { (integer(server.attempts.hedges as f64)) }
                         @for figure in times(server) { td { (figure) } }
                     }
                 }

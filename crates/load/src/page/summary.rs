@@ -63,7 +63,7 @@ pub(super) fn lede(run: &LoadRun) -> Markup {
             " by " (counted(u64::from(run.in_flight), "worker"))
             @if let Some(workers) = &run.workers { "; active: " code { (workers) } }
         }
-        " over " (counted(u64::from(run.connections), "connection")) "."
+        " over " (run.connections_phrase()) "."
         @for (key, value) in &run.tags { " " code { (key) "=" (value) } }
     }
 }

@@ -129,7 +129,7 @@ fn scenario_page_lists_steps() {
 
 #[test]
 fn page_lists_several_servers() {
-    let row = |cells: [&str; 8]| {
+    let row = |cells: [&str; 10]| {
         let [server, cells @ ..] = cells;
         format!("<tr><th scope=\"row\">{server}</th><td>{}</td></tr>", cells.join("</td><td>"))
     };
@@ -138,14 +138,17 @@ fn page_lists_several_servers() {
     let times = run.servers[0].times().expect("latencies").map(|ns| time(ns as f64));
     assert_eq!(times[2], "399 ms");
     let [p50, p99, max] = times.each_ref().map(String::as_str);
+    let dead = "10.0.0.2:80, not connected: connection &lt;refused&gt;";
     for cells in [
-        ["10.0.0.1:80", "7\u{202f}500", "75 %", "750", "0", p50, p99, max],
-        ["10.0.0.2:80", "2\u{202f}500", "25 %", "250", "12", "–", "–", "–"],
+        ["10.0.0.1:80", "7\u{202f}500", "75 %", "750", "0", "0", "0", p50, p99, max],
+        [dead, "2\u{202f}500", "25 %", "250", "12", "9", "4", "–", "–", "–"],
     ] {
         assert!(several.contains(&row(cells)), "{cells:?}");
     }
     let mut one = balanced();
     one.servers.truncate(1);
+    assert!(page(&one).contains("Calls by server"), "one of several was called");
+    one.servers[0].latency = None;
     assert!(!page(&one).contains("Calls by server"));
 }
 

@@ -79,8 +79,9 @@ pub struct Defaults<'a> {
 /// Returns the scenario's name and its flows.
 pub(super) fn read(path: &Path, defaults: &Defaults<'_>) -> Result<(String, Vec<FlowSpec>), SpecError> {
     let failed = |why: String| SpecError::invalid(format!("{}: {why}", path.display()));
-    let text =
-        std::fs::read_to_string(path).map_err(|error| failed(format!("failed to read the file: {error}")))?;
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        SpecError::failed(format!("{}: failed to read the file: {error}", path.display()))
+    })?;
     let file: ScenarioFile = toml::from_str(text.trim_start_matches(BYTE_ORDER_MARK))
         .map_err(|error| failed(format!("invalid scenario: {}", error.to_string().trim())))?;
     let named = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());

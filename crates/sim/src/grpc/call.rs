@@ -47,7 +47,7 @@ pub(super) async fn run(world: &World, channel: Channel, plan: CallPlan) {
 
 async fn perform(world: &World, channel: &Channel, plan: &CallPlan) -> Outcome {
     let mut options = CallOptions::default();
-    options.wait_for_ready = plan.wait_for_ready;
+    options.wait_for_ready = Some(plan.wait_for_ready);
     options.send_compressed = plan.compresses.then_some(Encoding::Gzip);
     let first = || messages::message(plan, Side::Client, 0);
     let requests = || messages::Requests::new(plan);

@@ -98,6 +98,13 @@ impl ChannelBuilder {
         self
     }
 
+    /// Sets the name of the channel in errors, logs and metrics, [`ChannelConfig::name`](engine::ChannelConfig::name);
+    /// the target by default.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.config.name = Some(name.into());
+        self
+    }
+
     /// Sets the period at which a balanced channel resolves its name again,
     /// [`ChannelConfig::resolution_refresh`](engine::ChannelConfig::resolution_refresh); 30 s by default, `None` for
     /// never.

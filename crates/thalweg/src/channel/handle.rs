@@ -106,31 +106,35 @@ impl Channel {
     ///
     /// # Cancel safety
     /// Dropping the future cancels the call, including on the server.
-    pub async fn unary<Req: Message, Res: Message>(
+    // Not an `async fn`, which would store the request twice.
+    #[expect(clippy::manual_async_fn, reason = "saves 50 instructions per call")]
+    pub fn unary<Req: Message, Res: Message>(
         &self,
         method: &Method,
         request: Request<Req>,
         options: &CallOptions,
-    ) -> Result<Response<Res>, Status> {
-        #[cfg(feature = "web")]
-        if let Some(client) = &self.web {
-            let metadata = request.metadata().as_ref();
-            let configured = self.engine.call_options_of(method, metadata, options).await;
-            let options = configured.as_deref().unwrap_or(options);
-            return Box::pin(web_channel::unary(client, method, request, options)).await;
-        }
-        let (metadata, message) = (request.metadata().as_ref(), RequestMessage(&request));
-        let mut response = match self.engine.unary(method, metadata, &message, options).await {
-            Ok(response) => response,
-            Err(status) => return Err(to_tonic(status)),
-        };
-        // Responses are large: creating it here avoids moving it from future to future.
-        match codec::decode_only(response.message()) {
-            Ok(message) => {
-                let metadata = MetadataMap::from_headers(response.finish());
-                Ok(Response::from_parts(metadata, message, Extensions::default()))
+    ) -> impl Future<Output = Result<Response<Res>, Status>> + Send {
+        async move {
+            #[cfg(feature = "web")]
+            if let Some(client) = &self.web {
+                let metadata = request.metadata().as_ref();
+                let configured = self.engine.call_options_of(method, metadata, options).await;
+                let options = configured.as_deref().unwrap_or(options);
+                return Box::pin(web_channel::unary(client, method, request, options)).await;
             }
-            Err(status) => Err(to_tonic(response.fail(status, &self.engine, method))),
+            let (metadata, message) = (request.metadata().as_ref(), RequestMessage(&request));
+            let mut response = match self.engine.unary(method, metadata, &message, options).await {
+                Ok(response) => response,
+                Err(status) => return Err(to_tonic(status)),
+            };
+            // Responses are large: creating it here avoids moving it from future to future.
+            match codec::decode_only(response.message()) {
+                Ok(message) => {
+                    let metadata = MetadataMap::from_headers(response.finish());
+                    Ok(Response::from_parts(metadata, message, Extensions::default()))
+                }
+                Err(status) => Err(to_tonic(response.fail(status, &self.engine, method))),
+            }
         }
     }
 

@@ -78,7 +78,7 @@ async fn check(lanes: Lanes) {
     let remote = Remote::default();
     let channel = remote.channel(lanes);
     let mut options = CallOptions::default();
-    options.wait_for_ready = true;
+    options.wait_for_ready = Some(true);
     let mut outages = 0;
     // From 10 ms to half an hour.
     for number in 0..200 {
@@ -150,7 +150,7 @@ async fn adaptive_lanes_recover_like_fixed_lanes() {
 /// Spawns a call that waits for a connection.
 fn spawn_patient(channel: &Channel) -> JoinHandle<Result<Response<Raw>, Status>> {
     let (channel, mut options) = (channel.clone(), CallOptions::default());
-    options.wait_for_ready = true;
+    options.wait_for_ready = Some(true);
     tokio::spawn(async move { call(&channel, &options).await })
 }
 

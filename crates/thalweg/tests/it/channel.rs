@@ -258,7 +258,7 @@ async fn calls_without_server_fail_fast_or_wait() {
         assert_eq!(attempts.load(Ordering::SeqCst), 1);
     }
     let mut patient = CallOptions::default();
-    patient.wait_for_ready = true;
+    patient.wait_for_ready = Some(true);
     let response: Result<Response<Raw>, Status> =
         channel.unary(&ECHO, Request::new(raw("y")), &patient).await;
     assert_eq!(response.expect("a response").into_inner(), raw("y"));
@@ -492,7 +492,7 @@ async fn request_headers_are_complete() {
 async fn deadline_error_names_what_the_call_waited_for() {
     let late = async |channel: &Channel, message: &str, wait: bool| {
         let mut options = CallOptions::default();
-        options.wait_for_ready = wait;
+        options.wait_for_ready = Some(wait);
         options.timeout = Some(Duration::from_millis(100));
         let outcome = channel.unary::<Raw, Raw>(&ECHO, Request::new(raw(message)), &options).await;
         let status = outcome.expect_err("it takes too long");

@@ -267,12 +267,12 @@ async fn handler_can_disable_compression_of_a_response() {
 #[tokio::test]
 async fn clients_inherit_options_of_channel() {
     let mut options = CallOptions::default();
-    options.wait_for_ready = true;
+    options.wait_for_ready = Some(true);
     let channel = Channel::builder("127.0.0.1:1").call_options(options).send_compressed(Encoding::Deflate);
     let channel = channel.connect_lazy().expect("a channel");
     let check = |caller: &dyn Fn() -> CallOptions| {
         let options = caller();
-        assert_eq!((options.send_compressed, options.wait_for_ready), (Some(Encoding::Deflate), true));
+        assert_eq!((options.send_compressed, options.wait_for_ready), (Some(Encoding::Deflate), Some(true)));
     };
     check(&|| Caller::call_options(&channel));
     check(&|| channel.with_interceptor(thalweg::interceptor::head(Ok)).call_options());

@@ -79,7 +79,7 @@ async fn refused_connection_is_named() {
     check(&status, Code::Unavailable, &refused.replace("Echo to", "Chat to"));
     // A waiting call ends at its deadline; the error says what it waited for.
     let mut patient = within(Duration::from_millis(2500));
-    patient.wait_for_ready = true;
+    patient.wait_for_ready = Some(true);
     let status = call(&channel, "x", &patient).await.expect_err("nobody comes");
     let late = format!(
         "deadline exceeded: no connection was ready: failed to connect to {target}: Connection \

@@ -1,8 +1,9 @@
-//! OpenTelemetry metrics of channels and servers for real calls: gRFC A66 and A94.
+//! OpenTelemetry metrics of channels and servers for real calls: gRFC A66, A78 and A94.
 
 #![allow(clippy::float_cmp, reason = "sums of whole numbers are exact")]
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::support::peer::{HEAD, OK, Peer, channel_to_test};
@@ -10,9 +11,14 @@ use crate::support::recorded::{Metric, Recorded};
 use crate::support::servers::{Port, Running};
 use crate::support::spans::Spans;
 use crate::support::{CHAT, COUNT, ECHO, Echo, Items, REPEAT, items, raw, soon, start, until};
-use thalweg::channel::policy::PolicyConfig;
+use thalweg::channel::policy::{PolicyConfig, WeightedRoundRobinConfig};
 use thalweg::channel::{Endpoint, EndpointList, Lanes, Locality};
-use thalweg::{CallOptions, Channel, Code, Encoding, Method, Raw, Request, Response, Server, Status, Traces};
+use thalweg::metadata::{MetadataMap, MetadataValue};
+use thalweg::server::{Methods, Service};
+use thalweg::{
+    CallOptions, Channel, Code, Encoding, Method, Raw, Request, Response, Server, ServiceOptions, Status,
+    Traces,
+};
 use thalweg_engine::http2::ErrorCode;
 use thalweg_engine::http2::frame::Kind;
 
@@ -31,6 +37,10 @@ const DISCONNECTIONS: &str = "grpc.subchannel.disconnections";
 const CONNECTED: &str = "grpc.subchannel.connection_attempts_succeeded";
 const NOT_CONNECTED: &str = "grpc.subchannel.connection_attempts_failed";
 const OPEN: &str = "grpc.subchannel.open_connections";
+const FALLBACK: &str = "grpc.lb.wrr.rr_fallback";
+const NOT_YET_USABLE: &str = "grpc.lb.wrr.endpoint_weight_not_yet_usable";
+const STALE: &str = "grpc.lb.wrr.endpoint_weight_stale";
+const WEIGHTS: &str = "grpc.lb.wrr.endpoint_weights";
 const INSECURE: (&str, &str) = ("grpc.security_level", "none");
 const LANES: &str = "thalweg.channel.lanes";
 
@@ -270,16 +280,30 @@ async fn transparent_retry_is_another_attempt() {
 /// Hedged attempts are attempts of one call.
 #[tokio::test]
 async fn hedged_attempts_are_counted_one_by_one() {
+    for is_stream in [false, true] {
+        check_hedged(is_stream).await;
+    }
+}
+
+async fn check_hedged(is_stream: bool) {
     let recorded = Recorded::new();
     let (builder, mut accepted) = channel_to_test();
     let hedging = r#"{ "methodConfig": [{ "name": [{}], "hedgingPolicy": { "maxAttempts": 3 } }] }"#;
     let channel =
         builder.metrics(recorded.metrics()).service_config(hedging).connect_lazy().expect("a channel");
-    let call = crate::support::spawn_echo(&channel, "message");
+    let call = tokio::spawn(async move {
+        if !is_stream {
+            return crate::support::echo(&channel, raw("message")).await.map(drop);
+        }
+        let mut responses = crate::support::chat(&channel, items(vec![raw("mess"), raw("age")])).await?;
+        while responses.message().await?.is_some() {}
+        Ok(())
+    });
     let mut peer = Peer::server(soon(accepted.recv()).await.expect("it connects"), &[]).await;
     let mut streams = Vec::new();
-    for _ in 0..3 {
-        streams.push(soon(peer.next_of(Kind::Data)).await.stream);
+    while streams.len() < 3 {
+        let data = soon(peer.next_of(Kind::Data)).await;
+        streams.extend(data.end_stream.then_some(data.stream));
     }
     let stream = streams[1];
     peer.headers(stream, false, HEAD).message(stream, false, b"yes").headers(stream, true, OK).send().await;
@@ -333,7 +357,7 @@ async fn connections_and_lanes_are_counted() {
 
     let running = Running::start(port.listen());
     let mut options = CallOptions::default();
-    options.wait_for_ready = true;
+    options.wait_for_ready = Some(true);
     let call = channel.unary::<_, Raw>(&ECHO, Request::new(raw("x")), &options);
     soon(call).await.expect("a response");
     crate::support::echo(&channel, raw("x")).await.expect("a response");
@@ -393,6 +417,71 @@ async fn connections_to_servers_are_counted_by_locality() {
     for running in running {
         running.kill().await;
     }
+}
+
+/// Fails all calls, with a load report: 100 queries a second at this CPU utilization.
+struct Loaded(f64);
+
+#[expect(clippy::unused_async, reason = "handlers are async")]
+impl Loaded {
+    async fn echo(self: Arc<Self>, _: Request<Raw>) -> Result<Response<Raw>, Status> {
+        let report = [&[0x09][..], &self.0.to_le_bytes(), &[0x31], &100_f64.to_le_bytes()].concat();
+        let mut trailers = MetadataMap::new();
+        trailers.insert_bin("endpoint-load-metrics-bin", MetadataValue::from_bytes(&report));
+        Err(Status::with_metadata(Code::Aborted, "with a report", trailers))
+    }
+}
+
+impl Service for Loaded {
+    const NAME: &'static str = "test.Echo";
+
+    fn register(self, methods: &mut Methods<'_>) {
+        methods.unary("Echo", &Arc::new(self), &ServiceOptions::default(), Loaded::echo);
+    }
+}
+
+/// gRFC A78.
+#[tokio::test]
+async fn weights_of_weighted_round_robin_are_recorded() {
+    let recorded = Recorded::new();
+    let endpoint = |target: String| Endpoint::from(target.parse::<SocketAddr>().expect("an address"));
+    let near = start(Server::builder().add_service(Loaded(0.5))).await;
+    let far = start(Server::builder().add_service(Loaded(0.25))).await;
+    let list = [endpoint(near).locality(Locality::new("eu", "a", "")), endpoint(far)];
+    let policy = WeightedRoundRobinConfig::default()
+        .blackout_period(Duration::ZERO)
+        .weight_update_period(Duration::from_millis(100))
+        .weight_expiration_period(Duration::from_secs(2));
+    let builder = Channel::builder("dns:///a-fleet.test:1").resolver(EndpointList::new(list));
+    let builder = builder.load_balancing(PolicyConfig::WeightedRoundRobin(policy));
+    let channel = builder.metrics(recorded.metrics()).connect().await.expect("two servers");
+    let target = ("grpc.target", "dns:///a-fleet.test:1");
+    let near = &[target, ("grpc.lb.locality", r#"{region="eu", zone="a", sub_zone=""}"#)][..];
+    let far = &[target][..];
+    let both = [near, far];
+    let weights = |labels: &[(&str, &str)]| recorded.point(WEIGHTS, labels).unwrap_or_default();
+
+    until(|| both.iter().all(|labels| recorded.sum(NOT_YET_USABLE, labels) >= 2)).await;
+    assert!(recorded.sum(FALLBACK, far) >= 2);
+    assert!(both.iter().all(|labels| weights(labels).count >= 2 && weights(labels).sum == 0.0));
+    assert!(both.iter().all(|labels| recorded.sum(STALE, labels) == 0));
+
+    for _ in 0..10 {
+        crate::support::echo(&channel, raw("x")).await.expect_err("the server fails calls");
+    }
+    // Weights are queries by utilization.
+    until(|| weights(near).sum > 0.0 && weights(near).sum % 200.0 == 0.0).await;
+    until(|| weights(far).sum > 0.0 && weights(far).sum % 400.0 == 0.0).await;
+    let fallbacks = recorded.sum(FALLBACK, far);
+    until(|| both.iter().all(|labels| recorded.sum(STALE, labels) >= 2)).await;
+    until(|| recorded.sum(FALLBACK, far) > fallbacks).await;
+    let all = recorded.all();
+    for (name, unit) in
+        [(FALLBACK, "{update}"), (NOT_YET_USABLE, "{endpoint}"), (STALE, "{endpoint}"), (WEIGHTS, "{weight}")]
+    {
+        assert_eq!(all[name].unit, unit, "{name}");
+    }
+    assert_eq!(all[FALLBACK].points.len(), 1);
 }
 
 #[tokio::test]

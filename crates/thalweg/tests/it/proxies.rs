@@ -6,11 +6,14 @@ use std::time::Duration;
 
 use thalweg::channel::policy::PolicyConfig;
 use thalweg::channel::{ChannelBuilder, EndpointList, Proxy};
-use thalweg::tls::{ClientTlsConfig, ServerTlsConfig};
+use thalweg::tls::rustls::ServerConfig;
+use thalweg::tls::rustls::crypto::aws_lc_rs;
+use thalweg::tls::{ClientTlsConfig, PrivateKeyDer, ServerTlsConfig};
 use thalweg::web::Web;
 use thalweg::{Channel, Protocol, Server};
-use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::TlsAcceptor;
 
 use crate::support::certificates::Authority;
 use crate::support::{Echo, echo, raw, soon, start};
@@ -39,13 +42,40 @@ struct TestProxy {
 
 impl TestProxy {
     async fn start(behaviour: Behaviour) -> Self {
+        Self::start_with(behaviour, None).await
+    }
+
+    /// Starts a proxy that clients connect to with TLS.
+    async fn start_secure(behaviour: Behaviour, authority: &Authority, alpn: &[&str]) -> Self {
+        let issued = authority.issue("127.0.0.1", |_| ());
+        let key = PrivateKeyDer::Pkcs8(issued.key.into());
+        let mut config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+            .with_safe_default_protocol_versions()
+            .expect("versions")
+            .with_no_client_auth()
+            .with_single_cert(vec![issued.certificate], key)
+            .expect("an identity");
+        config.alpn_protocols = alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
+        Self::start_with(behaviour, Some(TlsAcceptor::from(Arc::new(config)))).await
+    }
+
+    async fn start_with(behaviour: Behaviour, tls: Option<TlsAcceptor>) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
         let address = listener.local_addr().expect("bound");
         let requests = Arc::<Mutex<Vec<String>>>::default();
         let recorded = Arc::clone(&requests);
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
-                tokio::spawn(serve(client, behaviour, Arc::clone(&recorded)));
+                let (recorded, tls) = (Arc::clone(&recorded), tls.clone());
+                tokio::spawn(async move {
+                    match tls {
+                        None => serve(client, behaviour, recorded).await,
+                        Some(tls) => {
+                            let Ok(client) = tls.accept(client).await else { return };
+                            serve(client, behaviour, recorded).await;
+                        }
+                    }
+                });
             }
         });
         Self { address, requests }
@@ -62,12 +92,21 @@ impl TestProxy {
         format!("http://{credentials}{}", self.address).parse().expect("a URL")
     }
 
+    fn secure(&self, trusted: &Authority) -> Proxy {
+        let proxy: Proxy = format!("https://{}", self.address).parse().expect("a URL");
+        proxy.tls(ClientTlsConfig::new().ca_certificate(trusted.certificate()))
+    }
+
     fn requests(&self) -> Vec<String> {
         self.requests.lock().unwrap().clone()
     }
 }
 
-async fn serve(mut client: TcpStream, behaviour: Behaviour, requests: Arc<Mutex<Vec<String>>>) {
+async fn serve(
+    mut client: impl AsyncRead + AsyncWrite + Unpin,
+    behaviour: Behaviour,
+    requests: Arc<Mutex<Vec<String>>>,
+) {
     let mut request = Vec::new();
     while !request.ends_with(b"\r\n\r\n") {
         request.push(client.read_u8().await.expect("a whole request"));
@@ -155,6 +194,96 @@ async fn tls_runs_inside_the_tunnel() {
     let tls = ClientTlsConfig::new().ca_certificate(authority.certificate());
     check_echo(Channel::builder(format!("https://{TARGET}")).tls(tls).proxy(proxy.proxy(""))).await;
     assert!(!proxy.requests().is_empty());
+}
+
+/// Echoes a message of several TLS records, too.
+async fn check_echoes(builder: ChannelBuilder) {
+    let channel = soon(builder.connect()).await.expect("a tunnel");
+    for message in [raw("x"), raw(vec![7; 1_000_000])] {
+        assert_eq!(soon(echo(&channel, message.clone())).await.expect("an echo"), message);
+    }
+}
+
+#[tokio::test]
+async fn connection_to_the_proxy_may_use_tls() {
+    let authority = Authority::new();
+    let server = start(Server::builder().add_service(Echo::default()).web(Web::new())).await;
+    let server = server.parse().expect("an address");
+    for alpn in [&["http/1.1"][..], &[]] {
+        let behaviour = Behaviour::Connect { server, speaks_first: false };
+        let proxy = TestProxy::start_secure(behaviour, &authority, alpn).await;
+        check_echoes(Channel::builder(TARGET).proxy(proxy.secure(&authority)).lanes(2)).await;
+        assert_eq!(proxy.requests().len(), 2, "one for each lane");
+        assert!(proxy.requests()[0].starts_with(&format!("CONNECT {TARGET} ")), "{:?}", proxy.requests());
+        let builder = Channel::builder(TARGET).protocol(Protocol::Connect).http1(true);
+        check_echoes(builder.proxy(proxy.secure(&authority))).await;
+    }
+    // Bytes after the response headers are the server's.
+    let server = start(Server::builder().add_service(Echo::default())).await.parse().expect("an address");
+    let behaviour = Behaviour::Connect { server, speaks_first: true };
+    let proxy = TestProxy::start_secure(behaviour, &authority, &[]).await;
+    check_echoes(Channel::builder(TARGET).proxy(proxy.secure(&authority))).await;
+}
+
+/// Each TLS has its own authorities.
+#[tokio::test]
+async fn tls_runs_inside_tls_to_the_proxy() {
+    let (of_server, of_proxy) = (Authority::new(), Authority::new());
+    let tls = ServerTlsConfig::new().identity(of_server.identity("orders.invalid"));
+    let server = start(Server::builder().tls(tls).add_service(Echo::default()).web(Web::new())).await;
+    let behaviour = Behaviour::Connect { server: server.parse().expect("an address"), speaks_first: false };
+    let proxy = TestProxy::start_secure(behaviour, &of_proxy, &["h2", "http/1.1"]).await;
+    let builder = |trusted: &Authority| {
+        let tls = ClientTlsConfig::new().ca_certificate(trusted.certificate());
+        Channel::builder(format!("https://{TARGET}")).tls(tls)
+    };
+    check_echoes(builder(&of_server).proxy(proxy.secure(&of_proxy))).await;
+    let http1 = builder(&of_server).protocol(Protocol::Connect).http1(true);
+    check_echoes(http1.proxy(proxy.secure(&of_proxy))).await;
+
+    let error = async |builder: ChannelBuilder| {
+        soon(builder.connect()).await.expect_err("an untrusted certificate").to_string()
+    };
+    let through = format!("failed to connect to {TARGET} through the proxy https://{}: ", proxy.address);
+    let untrusted = format!("{through}TLS to the proxy itself: the TLS handshake failed: ");
+    let text = error(builder(&of_server).proxy(proxy.secure(&of_server))).await;
+    assert!(text.starts_with(&untrusted), "{text}");
+    // By default the platform's authorities are trusted, not the channel's.
+    let url = format!("https://{}", proxy.address).parse::<Proxy>().expect("a URL");
+    let text = error(builder(&of_proxy).proxy(url)).await;
+    assert!(text.starts_with(&untrusted), "{text}");
+    let text = error(builder(&of_proxy).proxy(proxy.secure(&of_proxy))).await;
+    assert!(text.starts_with(&format!("{TARGET}: the TLS handshake failed: ")), "{text}");
+}
+
+#[tokio::test]
+async fn errors_of_a_proxy_with_tls_name_it() {
+    let authority = Authority::new();
+    let refused = Behaviour::Respond(b"HTTP/1.1 403 Forbidden\r\n\r\n");
+    let proxy = TestProxy::start_secure(refused, &authority, &[]).await;
+    let through = format!("failed to connect to {TARGET} through the proxy https://{}: ", proxy.address);
+    let text = error(TARGET, proxy.secure(&authority)).await;
+    assert!(text.starts_with(&format!("{through}it refused with 403 Forbidden; ")), "{text}");
+
+    let silent = TestProxy::start_secure(Behaviour::Silence, &authority, &[]).await;
+    let text = error(TARGET, silent.secure(&authority)).await;
+    let at = silent.address;
+    assert!(text.ends_with(&format!("the proxy https://{at} had not connected it to {TARGET}")), "{text}");
+
+    // A proxy without TLS rejects the first bytes.
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+    let plain = format!("https://{}", listener.local_addr().expect("bound"));
+    tokio::spawn(async move {
+        let (mut client, _) = listener.accept().await.expect("a client");
+        client.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await.expect("it listens");
+        client.read_to_end(&mut Vec::new()).await
+    });
+    let text = error(TARGET, plain.parse().expect("a URL")).await;
+    assert!(text.contains(": TLS to the proxy itself: the server speaks HTTP/1.x without TLS"), "{text}");
+
+    let with_tls = "http://proxy:1".parse::<Proxy>().expect("a URL").tls(ClientTlsConfig::new());
+    let error = Channel::builder(TARGET).proxy(with_tls).connect_lazy().expect_err("no TLS").to_string();
+    assert!(error.contains("it has TLS settings, but its URL does not use TLS"), "{error}");
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! Spans of real calls, by gRFC A72.
 
 use std::cell::Cell;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -8,6 +9,8 @@ use std::time::Duration;
 use opentelemetry::trace::TraceContextExt;
 use opentelemetry::{Context, KeyValue};
 use opentelemetry_sdk::trace::SpanData;
+use thalweg::channel::policy::PolicyConfig;
+use thalweg::channel::{ConnectivityState, EndpointList};
 use thalweg::interceptor::{Call, Next};
 use thalweg::{CallOptions, Channel, Code, Encoding, Method, Raw, Request, Server};
 use thalweg_engine::http2::ErrorCode;
@@ -15,7 +18,7 @@ use thalweg_engine::http2::frame::Kind;
 use tokio::io::duplex;
 
 use crate::support::peer::{HEAD, OK, PIPE, Peer, REQUEST, channel_to_test, connected_by};
-use crate::support::spans::{Spans, Traced, check, read_all, traceparent};
+use crate::support::spans::{Spans, Traced, check, peer_of, read_all, traceparent};
 use crate::support::{
     CHAT, COUNT, ECHO, Echo, Items, REPEAT, chat, echo, items, poll_once, raw, soon, start, until,
 };
@@ -412,6 +415,7 @@ async fn retry_has_its_own_span() {
     };
     assert_eq!(sent_by(&first.text()), "Attempt.test.Echo.Echo");
     assert_eq!(sent_by(&second.text()), "Attempt.test.Echo.Echo");
+    assert_eq!(ended_spans.iter().filter_map(peer_of).collect::<Vec<_>>(), ["memory:1", "memory:1"]);
     check(
         &spans,
         &[
@@ -429,24 +433,39 @@ async fn retry_has_its_own_span() {
 
 #[tokio::test]
 async fn hedged_attempts_have_their_own_spans() {
+    for is_stream in [false, true] {
+        check_hedged(is_stream).await;
+    }
+}
+
+async fn check_hedged(is_stream: bool) {
     let spans = Spans::new();
     let (builder, mut accepted) = channel_to_test();
     let hedging = r#"{ "methodConfig": [{ "name": [{}], "hedgingPolicy": { "maxAttempts": 3 } }] }"#;
     let channel = builder.traces(spans.traces()).service_config(hedging).connect_lazy().expect("a target");
-    let unary = {
+    let call = {
         let channel = channel.clone();
-        tokio::spawn(async move { echo(&channel, raw("abc")).await })
+        tokio::spawn(async move {
+            if !is_stream {
+                return echo(&channel, raw("abc")).await.map(drop);
+            }
+            let mut responses = chat(&channel, items(vec![raw("abc")])).await?;
+            while responses.message().await?.is_some() {}
+            Ok(())
+        })
     };
     let mut peer = Peer::server(soon(accepted.recv()).await.expect("it connects"), &[]).await;
-    let mut attempts = Vec::new();
-    for _ in 0..3 {
-        let headers = soon(peer.next_of(Kind::Headers)).await;
-        soon(peer.next_of(Kind::Data)).await;
-        attempts.push((headers.stream, headers.text()));
+    let (mut attempts, mut complete) = (Vec::new(), 0);
+    while complete < 3 {
+        let frame = soon(peer.next()).await.expect("a frame");
+        if frame.kind == Kind::Headers {
+            attempts.push((frame.stream, frame.text()));
+        }
+        complete += usize::from(frame.end_stream);
     }
     let stream = attempts[2].0;
     peer.headers(stream, false, HEAD).message(stream, false, b"abc").headers(stream, true, OK).send().await;
-    soon(unary).await.expect("no panic").expect("a response");
+    soon(call).await.expect("no panic").expect("a response");
     let ended = spans.ended().await;
     assert_eq!(ended.len(), 4, "the call and its attempts: {ended:?}");
     for (number, (_, headers)) in attempts.iter().enumerate() {
@@ -462,6 +481,50 @@ async fn hedged_attempts_have_their_own_spans() {
         let sent = (number > 0).then(|| format!("grpc-previous-rpc-attempts: {number}"));
         assert!(sent.is_none_or(|sent| headers.contains(&sent)), "{headers}");
     }
+}
+
+/// OpenTelemetry's `network.peer.address` and `network.peer.port`.
+#[tokio::test]
+async fn attempt_names_the_server_it_was_sent_to() {
+    let mut servers = Vec::new();
+    for _ in 0..2 {
+        servers.push(start(Server::builder().add_service(Echo::default())).await);
+    }
+    let list = servers.iter().map(|server| server.parse::<SocketAddr>().expect("an address"));
+    let hedging = r#"{ "methodConfig": [{
+        "name": [{ "service": "test.Echo", "method": "Echo" }], "hedgingPolicy": { "maxAttempts": 2 }
+    }] }"#;
+    let spans = Spans::new();
+    let channel = Channel::builder("dns:///a-fleet.test:1").resolver(EndpointList::new(list));
+    let channel = channel.load_balancing(PolicyConfig::RoundRobin).service_config(hedging);
+    let channel = channel.traces(spans.traces()).connect().await.expect("servers");
+    let is_ready =
+        || channel.snapshot().endpoints.iter().all(|server| server.state == ConnectivityState::Ready);
+    until(is_ready).await;
+    let peers_of = async |name: &str| {
+        let ended = spans.ended().await;
+        assert!(ended.iter().all(|span| peer_of(span).is_some() == span.name.starts_with("Attempt")));
+        let of_method = |span: &&SpanData| span.name == format!("Attempt.test.Echo.{name}");
+        let mut peers: Vec<_> = ended.iter().filter(of_method).filter_map(peer_of).collect();
+        peers.sort();
+        peers
+    };
+    servers.sort();
+
+    soon(echo(&channel, raw("abc"))).await.expect("an echo");
+    assert_eq!(peers_of("Echo").await, servers, "hedged");
+    for _ in 0..2 {
+        let options = CallOptions::default();
+        let request = Request::new(raw("1 1"));
+        let responses = channel.server_streaming::<_, Raw>(&REPEAT, request, &options).await;
+        read_all(responses.expect("a stream")).await.expect("messages");
+        let mut responses = soon(chat(&channel, items(vec![raw("a")]))).await.expect("a stream");
+        while soon(responses.message()).await.expect("messages").is_some() {}
+    }
+    // Calls go in turn: both servers get two of the four.
+    let mut peers = [peers_of("Repeat").await, peers_of("Chat").await].concat();
+    peers.sort();
+    assert_eq!(peers, [&servers[0], &servers[0], &servers[1], &servers[1]].map(String::as_str));
 }
 
 #[tokio::test]
@@ -548,6 +611,7 @@ async fn failed_connect_is_recorded() {
         ],
     )
     .await;
+    assert_eq!(spans.ended().await.iter().find_map(peer_of), None);
 }
 
 #[tokio::test]

@@ -15,7 +15,7 @@ use tokio_stream::StreamExt as _;
 use tokio_stream::wrappers::{ReceiverStream, TcpListenerStream};
 use tonic::transport::channel::{Change, Lanes};
 use tonic::transport::{Channel, Endpoint, Server};
-use tonic::{Code, Response};
+use tonic::{Code, Request, Response};
 
 fn router() -> tonic::transport::server::Router {
     Server::builder().add_service(ShopServer::new(ShopService::default()))
@@ -257,6 +257,80 @@ async fn endpoints_of_a_channel_may_change_while_calls_wait() {
     }
     changes.send(Change::Remove(1)).await.unwrap();
     second.stop().await;
+}
+
+/// Returns a server whose calls never end, and counts them.
+fn silent_router(arrived: &Arc<AtomicUsize>) -> tonic::transport::server::Router {
+    let arrived = Arc::clone(arrived);
+    let shop = ShopService::on_buy(move |_| {
+        arrived.fetch_add(1, Ordering::Relaxed);
+        std::future::pending()
+    });
+    Server::builder().add_service(ShopServer::new(shop))
+}
+
+/// The timeout of an endpoint is that of the calls that are sent to it, as in tonic.
+#[tokio::test]
+async fn timeouts_of_balanced_endpoints_apply_to_their_calls() {
+    let arrived: [Arc<AtomicUsize>; 2] = Default::default();
+    let (impatient, patient) =
+        (serve(silent_router(&arrived[0])).await, serve(silent_router(&arrived[1])).await);
+    let endpoints = [impatient.endpoint().timeout(Duration::from_millis(500)), patient.endpoint()];
+    let client = ShopClient::new(Channel::balance_list(endpoints.into_iter()));
+    let arrived = || arrived.each_ref().map(|count| count.load(Ordering::Relaxed));
+    let mut calls = tokio::task::JoinSet::new();
+    within_a_minute(async {
+        while arrived().contains(&0) {
+            let mut client = client.clone();
+            calls.spawn(async move { client.buy(order("")).await });
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        while arrived().iter().sum::<usize>() < calls.len() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    })
+    .await;
+    for _ in 0..arrived()[0] {
+        let status = within_a_minute(calls.join_next()).await.unwrap().unwrap().unwrap_err();
+        assert_eq!((status.code(), status.message()), (Code::Cancelled, "Timeout expired"));
+    }
+    tokio::time::sleep(Duration::from_millis(700)).await;
+    assert!(calls.try_join_next().is_none(), "the other endpoint has no timeout");
+    // The call's own timeout applies everywhere.
+    for _ in 0..4 {
+        let mut request = Request::new(order(""));
+        request.set_timeout(Duration::from_millis(10));
+        let status = within_a_minute(client.clone().buy(request)).await.unwrap_err();
+        assert_eq!((status.code(), status.message()), (Code::Cancelled, "Timeout expired"));
+    }
+    calls.shutdown().await;
+    impatient.stop().await;
+    patient.stop().await;
+}
+
+#[tokio::test]
+async fn timeout_of_a_balanced_endpoint_starts_when_the_call_is_sent() {
+    let (channel, changes) = Channel::balance_channel::<u32>(4);
+    let mut waiting = ShopClient::new(channel.clone());
+    let waiting = tokio::spawn(async move { waiting.buy(order("")).await });
+    tokio::time::sleep(Duration::from_millis(1100)).await;
+    let (server, arrived) = (serve(router()).await, Arc::default());
+    changes.send(Change::Insert(1, server.endpoint().timeout(Duration::from_secs(1)))).await.unwrap();
+    within_a_minute(waiting).await.unwrap().unwrap();
+    // A timeout that comes later applies, too.
+    let silent = serve(silent_router(&arrived)).await;
+    changes.send(Change::Remove(1)).await.unwrap();
+    changes.send(Change::Insert(2, silent.endpoint().timeout(Duration::from_millis(50)))).await.unwrap();
+    let status = within_a_minute(async {
+        loop {
+            if let Err(status) = ShopClient::new(channel.clone()).buy(order("")).await {
+                return status;
+            }
+        }
+    });
+    assert_eq!(status.await.message(), "Timeout expired");
+    server.stop().await;
+    silent.stop().await;
 }
 
 /// Bidirectional streams, over a listener that is not a `TcpIncoming`.

@@ -60,6 +60,19 @@ async fn shorter_timeout_applies() {
     client.buy(request_with_timeout(seconds(2))).await.unwrap();
 }
 
+/// Request headers that differ from earlier ones only in the timeout.
+#[tokio::test(start_paused = true)]
+async fn timeout_applies_after_calls_without_one() {
+    let mut client = client(Server::builder(), &endpoint());
+    for _ in 0..5 {
+        client.buy(order("")).await.unwrap();
+    }
+    client.buy(request_with_timeout(Duration::from_secs(2))).await.unwrap();
+    let started = Instant::now();
+    check_expired(client.buy(request_with_timeout(Duration::from_millis(500))).await, started, 500);
+    client.buy(order("")).await.unwrap();
+}
+
 #[tokio::test(start_paused = true)]
 async fn excess_call_is_shed() {
     let calls = async |server: Server, count: usize| {

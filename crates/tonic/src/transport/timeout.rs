@@ -5,12 +5,16 @@ use std::pin::Pin;
 #[cfg(feature = "channel")]
 use std::sync::Arc;
 #[cfg(feature = "channel")]
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use http::Request;
 use pin_project_lite::pin_project;
+#[cfg(feature = "channel")]
+use thalweg_engine::CallPeer;
+#[cfg(feature = "channel")]
+use tokio::time::Instant;
 use tokio::time::Sleep;
 use tower::Service;
 use vocabulary::TimeoutExpired;
@@ -27,27 +31,35 @@ pub(crate) struct Timeout<S> {
 #[derive(Clone, Debug)]
 enum TimeMax {
     Fixed(Option<Duration>),
+    /// That of the endpoint that a call is sent to, from then on.
     #[cfg(feature = "channel")]
-    Shared(SharedTimeout),
+    OfEndpoint(EndpointTimeouts),
 }
 
-/// A timeout that may change; none by default.
+/// Whether endpoints of a balanced channel may have timeouts; true by default, since its first calls may start before
+/// its endpoints are known.
 #[cfg(feature = "channel")]
-#[derive(Clone, Debug, Default)]
-pub(crate) struct SharedTimeout(Arc<AtomicU64>);
+#[derive(Clone, Debug)]
+pub(crate) struct EndpointTimeouts(Arc<AtomicBool>);
 
 #[cfg(feature = "channel")]
-impl SharedTimeout {
-    pub(crate) fn set(&self, timeout: Option<Duration>) {
-        // 0 stands for none: 584 years are as good as none, and 1 ns as none at all.
-        let nanos = timeout.map_or(0, |timeout| timeout.as_nanos().clamp(1, u128::from(u64::MAX)) as u64);
-        self.0.store(nanos, Ordering::Relaxed);
-    }
-
-    fn get(&self) -> Option<Duration> {
-        Some(self.0.load(Ordering::Relaxed)).filter(|&nanos| nanos > 0).map(Duration::from_nanos)
+impl EndpointTimeouts {
+    pub(crate) fn set(&self, may_apply: bool) {
+        self.0.store(may_apply, Ordering::Relaxed);
     }
 }
+
+#[cfg(feature = "channel")]
+impl Default for EndpointTimeouts {
+    fn default() -> Self {
+        Self(Arc::new(AtomicBool::new(true)))
+    }
+}
+
+/// Extension of a request: reports where its call is sent.
+#[cfg(feature = "channel")]
+#[derive(Clone, Debug)]
+pub(crate) struct SentTo(pub(crate) CallPeer);
 
 impl<S> Timeout<S> {
     pub(crate) fn new(service: S, time_max: Option<Duration>) -> Self {
@@ -60,17 +72,77 @@ impl<S> Timeout<S> {
     }
 
     #[cfg(feature = "channel")]
-    pub(crate) fn shared(service: S, time_max: SharedTimeout) -> Self {
-        Self { service, time_max: TimeMax::Shared(time_max) }
+    pub(crate) fn of_endpoints(service: S, timeouts: EndpointTimeouts) -> Self {
+        Self { service, time_max: TimeMax::OfEndpoint(timeouts) }
     }
 }
 
 impl TimeMax {
-    fn get(&self) -> Option<Duration> {
+    /// Returns the limit of a call with this timeout of its own.
+    fn limit<B>(&self, call_timeout: Option<Duration>, request: &mut Request<B>) -> Limit {
         match self {
-            Self::Fixed(time_max) => *time_max,
+            Self::Fixed(time_max) => {
+                // The shorter of those that are set.
+                let time = call_timeout.into_iter().chain(*time_max).min();
+                time.map_or(Limit::None, |time| Limit::OfCall(Box::pin(tokio::time::sleep(time))))
+            }
             #[cfg(feature = "channel")]
-            Self::Shared(time_max) => time_max.get(),
+            Self::OfEndpoint(timeouts) if timeouts.0.load(Ordering::Relaxed) => {
+                let peer = CallPeer::new();
+                request.extensions_mut().insert(SentTo(peer.clone()));
+                let of_call = call_timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+                Limit::OfEndpoint(Box::new(EndpointLimit { peer, of_call, deadline: None, sleep: None }))
+            }
+            #[cfg(feature = "channel")]
+            Self::OfEndpoint(_) => Self::Fixed(None).limit(call_timeout, request),
+        }
+    }
+}
+
+/// The time limit of one call.
+#[derive(Debug)]
+enum Limit {
+    None,
+    OfCall(Pin<Box<Sleep>>),
+    #[cfg(feature = "channel")]
+    OfEndpoint(Box<EndpointLimit>),
+}
+
+/// The limit of a call that has an endpoint's timeout once it is sent there. A call that is sent again gets another.
+#[cfg(feature = "channel")]
+#[derive(Debug)]
+struct EndpointLimit {
+    peer: CallPeer,
+    /// Deadline of the call's own timeout.
+    of_call: Option<Instant>,
+    /// Deadline of `sleep`.
+    deadline: Option<Instant>,
+    sleep: Option<Pin<Box<Sleep>>>,
+}
+
+impl Limit {
+    /// Polls whether the time is up. The call was polled before, so it is known where it was sent.
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        match self {
+            Self::None => Poll::Pending,
+            Self::OfCall(sleep) => sleep.as_mut().poll(cx),
+            #[cfg(feature = "channel")]
+            Self::OfEndpoint(limit) => limit.poll(cx),
+        }
+    }
+}
+
+#[cfg(feature = "channel")]
+impl EndpointLimit {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let deadline = self.of_call.into_iter().chain(self.peer.endpoint_deadline()).min();
+        if deadline != self.deadline {
+            self.sleep = deadline.map(|deadline| Box::pin(tokio::time::sleep_until(deadline)));
+            self.deadline = deadline;
+        }
+        match &mut self.sleep {
+            None => Poll::Pending,
+            Some(sleep) => sleep.as_mut().poll(cx),
         }
     }
 }
@@ -88,15 +160,11 @@ where
         self.service.poll_ready(cx).map_err(Into::into)
     }
 
-    fn call(&mut self, request: Request<B>) -> Self::Future {
+    fn call(&mut self, mut request: Request<B>) -> Self::Future {
         // Ignores an invalid value, like tonic.
         let call_timeout = thalweg_engine::request_timeout(request.headers()).unwrap_or(None);
-        // The shorter of those that are set.
-        let time = call_timeout.into_iter().chain(self.time_max.get()).min();
-        TimeoutFuture {
-            future: self.service.call(request),
-            sleep: time.map(|time| Box::pin(tokio::time::sleep(time))),
-        }
+        let limit = self.time_max.limit(call_timeout, &mut request);
+        TimeoutFuture { future: self.service.call(request), limit }
     }
 }
 
@@ -105,7 +173,7 @@ pin_project! {
     pub(crate) struct TimeoutFuture<F> {
         #[pin]
         future: F,
-        sleep: Option<Pin<Box<Sleep>>>,
+        limit: Limit,
     }
 }
 
@@ -121,11 +189,8 @@ where
         if let Poll::Ready(outcome) = this.future.poll(cx) {
             return Poll::Ready(outcome.map_err(Into::into));
         }
-        if let Some(sleep) = this.sleep {
-            ready!(sleep.as_mut().poll(cx));
-            return Poll::Ready(Err(TimeoutExpired(()).into()));
-        }
-        Poll::Pending
+        ready!(this.limit.poll(cx));
+        Poll::Ready(Err(TimeoutExpired(()).into()))
     }
 }
 

@@ -76,7 +76,7 @@ impl<'a> OutgoingCall<'a> {
         })
     }
 
-    pub(super) async fn unary(self, message: Bytes) -> Result<UnaryResponse, Status> {
+    pub(super) async fn unary(&self, message: Bytes) -> Result<UnaryResponse, Status> {
         match self.config.protocol {
             Protocol::Connect => self.connect_unary(message).await,
             Protocol::GrpcWeb | Protocol::GrpcWebText => {
@@ -90,7 +90,7 @@ impl<'a> OutgoingCall<'a> {
         }
     }
 
-    async fn connect_unary(self, message: Bytes) -> Result<UnaryResponse, Status> {
+    async fn connect_unary(&self, message: Bytes) -> Result<UnaryResponse, Status> {
         check_size(message.len(), self.options.max_encoding_message_size)?;
         let size_max = self.options.max_decoding_message_size;
         let request = self.unary_request(&message)?;
@@ -127,7 +127,7 @@ impl<'a> OutgoingCall<'a> {
         Ok(call.post(message)?.map(Body::full))
     }
 
-    pub(super) async fn stream<S>(self, requests: S) -> Result<(HeaderMap, Responses), Status>
+    pub(super) async fn stream<S>(&self, requests: S) -> Result<(HeaderMap, Responses), Status>
     where
         S: Stream<Item = Result<Bytes, Status>> + Send + 'static,
     {
@@ -147,7 +147,7 @@ impl<'a> OutgoingCall<'a> {
         Ok((request, MessageEncoder { compression, is_text, size_max }))
     }
 
-    async fn send(self, request: Request<Body>) -> Result<(HeaderMap, Responses), Status> {
+    async fn send(&self, request: Request<Body>) -> Result<(HeaderMap, Responses), Status> {
         let (head, body) = self.config.transport.send(request, self.options).await?.into_parts();
         let (accepts, size_max) = (self.options.accept_compressed, self.options.max_decoding_message_size);
         let read_response = match self.config.protocol {

@@ -16,14 +16,19 @@ pub enum Transport {
 }
 
 impl Transport {
-    pub(super) async fn send(
+    // Not an `async fn`, which would store the request twice.
+    #[expect(clippy::manual_async_fn, reason = "saves 70 instructions per call")]
+    pub(super) fn send(
         &self,
         request: Request<Body>,
         options: &CallOptions,
-    ) -> Result<Response<Body>, Status> {
-        match self {
-            Self::Http2(channel) => Ok(channel.raw(request, options).await?.map(Body::from)),
-            Self::Http1(http1) => http1.send(request).await,
+    ) -> impl Future<Output = Result<Response<Body>, Status>> + Send {
+        async move {
+            match self {
+                // Boxed, because these are large, and the futures around them are moved.
+                Self::Http2(channel) => Ok(Box::pin(channel.raw(request, options)).await?.map(Body::from)),
+                Self::Http1(http1) => Box::pin(http1.send(request)).await,
+            }
         }
     }
 }

@@ -225,14 +225,14 @@ impl Call<'_> {
     /// INTERNAL for a path that is invalid in a URL, RESOURCE_EXHAUSTED for metadata that is too large.
     pub fn post(&self, message: &[u8]) -> Result<Request<Bytes>, Status> {
         let compressed = self.compression.compress(message);
-        let mut request = self.request(Method::POST, self.path, &ACCEPT_ENCODING)?;
-        let headers = request.headers_mut();
+        let mut headers = self.headers(&ACCEPT_ENCODING)?;
         headers.insert(CONTENT_TYPE, value(&format!("application/{}", self.codec))?);
         headers.insert(PROTOCOL_VERSION, HeaderValue::from_static(VERSION));
         if compressed.is_some() {
             headers.insert(CONTENT_ENCODING, HeaderValue::from_static(self.compression.encoding.name()));
         }
-        Ok(request.map(|()| compressed.map_or_else(|| Bytes::copy_from_slice(message), Bytes::from)))
+        let body = compressed.map_or_else(|| Bytes::copy_from_slice(message), Bytes::from);
+        self.request(Method::POST, self.path, headers, body)
     }
 
     /// Returns the request of a unary call without side effects. Its URL contains the message; if it is too long, use
@@ -245,7 +245,7 @@ impl Call<'_> {
         let compression = compressed.is_some().then(|| self.compression.encoding.name());
         let is_text = compressed.is_none() && self.codec == "json";
         let query = query::write(self.codec, compression, compressed.as_deref().unwrap_or(message), is_text);
-        self.request(Method::GET, &format!("{}?{query}", self.path), &ACCEPT_ENCODING)
+        self.request(Method::GET, &format!("{}?{query}", self.path), self.headers(&ACCEPT_ENCODING)?, ())
     }
 
     /// Returns the request headers of a streaming call. Each message is in an [envelope](crate::envelope::put_message).
@@ -253,27 +253,40 @@ impl Call<'_> {
     /// # Errors
     /// See [`post`](Self::post).
     pub fn stream(&self) -> Result<Request<()>, Status> {
-        let mut request = self.request(Method::POST, self.path, &STREAM_ACCEPT)?;
-        let headers = request.headers_mut();
+        let mut headers = self.headers(&STREAM_ACCEPT)?;
         headers.insert(CONTENT_TYPE, value(&format!("application/{STREAM_SUBTYPE}{}", self.codec))?);
         headers.insert(PROTOCOL_VERSION, HeaderValue::from_static(VERSION));
         if self.compression.encoding.compresses() {
             headers.insert(STREAM_ENCODING, HeaderValue::from_static(self.compression.encoding.name()));
         }
-        Ok(request)
+        self.request(Method::POST, self.path, headers, ())
     }
 
-    fn request(&self, method: Method, uri: &str, accept: &HeaderName) -> Result<Request<()>, Status> {
-        let mut request = Request::new(());
-        *request.method_mut() = method;
-        *request.uri_mut() =
-            Uri::try_from(uri).map_err(|error| internal(format!("invalid path {:?}: {error}", self.path)))?;
-        let headers = request.headers_mut();
-        fields::append(self.metadata, "", headers)?;
+    /// Returns the headers that all requests have.
+    fn headers(&self, accept: &HeaderName) -> Result<HeaderMap, Status> {
+        let mut headers = HeaderMap::new();
+        fields::append(self.metadata, "", &mut headers)?;
         headers.insert(accept, value(&compression::accept_value(self.accepts))?);
         if let Some(timeout) = self.timeout {
             headers.insert(timeout::NAME, timeout::value(timeout));
         }
+        Ok(headers)
+    }
+
+    /// Puts a request together. Its parts come first, because a request is large to move.
+    fn request<B>(
+        &self,
+        method: Method,
+        uri: &str,
+        headers: HeaderMap,
+        body: B,
+    ) -> Result<Request<B>, Status> {
+        let uri =
+            Uri::try_from(uri).map_err(|error| internal(format!("invalid path {:?}: {error}", self.path)))?;
+        let mut request = Request::new(body);
+        *request.method_mut() = method;
+        *request.uri_mut() = uri;
+        *request.headers_mut() = headers;
         Ok(request)
     }
 }

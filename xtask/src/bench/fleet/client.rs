@@ -5,7 +5,7 @@ use std::process::{Child, Stdio};
 
 use serde::Deserialize;
 
-use super::servers::{Fleet, Third};
+use super::servers::{Backend, Fleet, Third};
 use crate::bench::pair::CLIENT;
 use crate::failure::Result;
 use crate::job::Job;
@@ -86,6 +86,8 @@ pub(super) enum By {
     List,
     /// By a name with several addresses.
     Name,
+    /// The same, and the packets to its first address are dropped.
+    SilentName,
 }
 
 /// A stack's client, with the command `fleet` of `peers/README.md`.
@@ -94,21 +96,29 @@ pub(super) struct Client {
     command: Job,
     /// Those of its service config; empty if it has none.
     policies: Vec<Policy>,
+    /// Only its restarts are measured. It has the engine of another client.
+    pub(super) only_restarts: bool,
 }
 
 impl Client {
-    pub(super) fn new(peer: &BuiltPeer) -> Result<Self> {
+    /// Returns the clients of a peer.
+    pub(super) fn of(peer: &BuiltPeer) -> Result<Vec<Self>> {
         let all = Policy::ALL.iter().copied();
-        let (command, policies) = match peer.name {
-            "thalweg" => (Job::new(rust::release_example("thalweg-load", "fleet")?), all.collect()),
-            "grpc-go" => {
-                let has_not = [Policy::Hedging];
-                (peer.command().words("fleet"), all.filter(|policy| !has_not.contains(policy)).collect())
+        let client =
+            |command: Job, policies| Self { stack: peer.name, command, policies, only_restarts: false };
+        let fleet = || peer.command().words("fleet");
+        Ok(match peer.name {
+            "thalweg" => {
+                vec![client(Job::new(rust::release_example("thalweg-load", "fleet")?), all.collect())]
             }
-            "tonic" | "thalweg-tonic" => (peer.command().words("fleet"), Vec::new()),
+            "grpc-go" => vec![client(fleet(), all.filter(|policy| *policy != Policy::Hedging).collect())],
+            "tonic" => vec![client(fleet(), Vec::new())],
+            "thalweg-tonic" => {
+                let by_config = client(fleet(), vec![Policy::RoundRobin, Policy::Retries]);
+                vec![client(fleet(), Vec::new()), Self { only_restarts: true, ..by_config }]
+            }
             name => bail!("{name} has no client for a fleet"),
-        };
-        Ok(Self { stack: peer.name, command, policies })
+        })
     }
 
     pub(super) fn has(&self, policy: Policy) -> bool {
@@ -129,7 +139,7 @@ pub(super) struct Load<'c> {
 impl Load<'_> {
     pub(super) fn name(&self) -> String {
         let stack = self.client.stack;
-        let by = if self.by == By::Name { ", by name" } else { "" };
+        let by = if self.by == By::List { "" } else { ", by name" };
         if self.client.policies.is_empty() {
             format!("{stack}{by}")
         } else {
@@ -147,10 +157,12 @@ impl Load<'_> {
         let words = format!("--seconds 86400 -c 16 --pause {}", self.pause);
         let mut job = match self.by {
             By::List => self.client.command.clone().arg(fleet.addresses()),
-            By::Name => {
-                self.client.command.clone().arg(fleet.name()).words("--name").within(fleet.resolving()?)
+            By::Name | By::SilentName => {
+                let hosts = fleet.resolving(self.by == By::SilentName)?;
+                self.client.command.clone().arg(fleet.name()).words("--name").within(hosts)
             }
         };
+        let silent = (self.by == By::SilentName).then(|| fleet.silent()).transpose()?;
         job = job.words(&words);
         if !self.client.policies.is_empty() {
             job = job.arg("--service-config").arg(self.policy.service_config());
@@ -161,7 +173,7 @@ impl Load<'_> {
         let job = job.under(CLIENT);
         log::line(format_args!("$ {job} &"))?;
         let child = job.unbounded().stdout(Stdio::piped()).stderr(log::file()?).spawn()?;
-        Ok(Calling { child, job })
+        Ok(Calling { child, job, _silent: silent })
     }
 }
 
@@ -169,6 +181,7 @@ impl Load<'_> {
 pub(super) struct Calling {
     child: Child,
     job: Job,
+    _silent: Option<Backend>,
 }
 
 impl Calling {

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::sync::mpsc::{self, Receiver};
@@ -40,6 +40,9 @@ pub(super) enum Stop {
     /// SIGKILL.
     Kill,
 }
+
+/// Address of a silent server. Resolvers list `::1` before all others (RFC 6724).
+const SILENT: Ipv6Addr = Ipv6Addr::LOCALHOST;
 
 const USUAL: &str = "--delay 1ms";
 const SLOW: &str = "--delay 20ms";
@@ -108,15 +111,26 @@ impl Fleet {
         format!("{}:{}", self.name, self.addresses[0].port())
     }
 
-    /// Returns a script that runs a program for which the name has the addresses of all servers. A mount namespace
-    /// changes `/etc/hosts` for this program only.
-    pub(super) fn resolving(&self) -> Result<Job> {
+    /// Returns a script that runs a program for which the name has the addresses of all servers, after [`SILENT`] if
+    /// that is to be `silent_first`. A mount namespace changes `/etc/hosts` for this program only.
+    pub(super) fn resolving(&self, silent_first: bool) -> Result<Job> {
         let path = workspace::output().join(format!("{}.hosts", self.name));
-        let lines = self.addresses.map(|address| format!("{} {}\n", address.ip(), self.name));
-        fs::write(&path, format!("127.0.0.1 localhost\n{}", lines.concat()))?;
+        let silent = silent_first.then_some(IpAddr::V6(SILENT));
+        let addresses = silent.into_iter().chain(self.addresses.map(|address| address.ip()));
+        let lines = addresses.map(|ip| format!("{ip} {}\n", self.name)).collect::<String>();
+        fs::write(&path, format!("127.0.0.1 localhost\n{lines}"))?;
         let script = r#"mount --bind "$0" /etc/hosts && exec "$@""#;
         let user = if tools::is_root() { "" } else { "--map-root-user" };
         Ok(Job::new("unshare").words("--mount").words(user).words("sh -c").arg(script).arg(path))
+    }
+
+    /// Starts a silent server at [`SILENT`], with the port of the others.
+    pub(super) fn silent(&self) -> Result<Backend> {
+        let address = SocketAddr::from((SILENT, self.addresses[0].port()));
+        let job = Job::new(&self.program).arg(address.to_string()).words("--silent").under(SERVER);
+        let server = Backend::spawn(&job)?;
+        ensure!(server.speaks_within(START_LIMIT), "`{job}` was not silent after {START_LIMIT:?}");
+        Ok(server)
     }
 
     /// Drops the packets of the third server from now on.
@@ -168,20 +182,14 @@ impl Fleet {
 /// The process of a server: the example `fleet_server`.
 pub(super) struct Backend {
     child: Child,
-    /// Its output: `called` after the first call, `calls N` at its end.
+    /// Its output: `called` after the first call, or `silent`; `calls N` at its end.
     lines: Receiver<String>,
 }
 
 impl Backend {
     /// Starts it and waits until it listens.
     fn start(job: &Job, address: SocketAddr) -> Result<Self> {
-        let mut child = job.unbounded().stdout(Stdio::piped()).stderr(log::file()?).spawn()?;
-        let output = child.stdout.take().expect("it is piped");
-        let (sender, lines) = mpsc::channel();
-        thread::spawn(move || {
-            BufReader::new(output).lines().map_while(Result::ok).try_for_each(|it| sender.send(it))
-        });
-        let mut server = Self { child, lines };
+        let mut server = Self::spawn(job)?;
         let start = Instant::now();
         while TcpStream::connect(address).is_err() {
             if let Some(status) = server.child.try_wait()? {
@@ -193,8 +201,18 @@ impl Backend {
         Ok(server)
     }
 
-    /// Waits for its first call.
-    pub(super) fn is_called_within(&self, limit: Duration) -> bool {
+    fn spawn(job: &Job) -> Result<Self> {
+        let mut child = job.unbounded().stdout(Stdio::piped()).stderr(log::file()?).spawn()?;
+        let output = child.stdout.take().expect("it is piped");
+        let (sender, lines) = mpsc::channel();
+        thread::spawn(move || {
+            BufReader::new(output).lines().map_while(Result::ok).try_for_each(|it| sender.send(it))
+        });
+        Ok(Self { child, lines })
+    }
+
+    /// Waits for its first line, which says that it was called, or that it is silent.
+    pub(super) fn speaks_within(&self, limit: Duration) -> bool {
         self.lines.recv_timeout(limit).is_ok()
     }
 

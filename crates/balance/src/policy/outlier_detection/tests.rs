@@ -40,8 +40,7 @@ impl World {
 const NONE: [usize; 0] = [];
 
 fn policy(config: OutlierDetectionConfig) -> OutlierDetection {
-    let child = config.child_policy.build(1);
-    OutlierDetection::new(config, child, 1)
+    OutlierDetection::new(config, 1)
 }
 
 fn config() -> OutlierDetectionConfig {

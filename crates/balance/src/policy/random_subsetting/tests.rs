@@ -1,11 +1,15 @@
 use std::collections::HashSet;
 
 use super::*;
-use crate::policy::RoundRobin;
+use crate::policy::PolicyConfig;
 use crate::policy::tests::{Fleet, endpoint};
 
+fn policy(size: u32, seed: u64) -> RandomSubsetting {
+    RandomSubsetting::new(RandomSubsettingConfig::new(size, PolicyConfig::RoundRobin), seed)
+}
+
 fn subset(endpoints: Vec<Endpoint>, size: u32, seed: u64) -> Vec<Endpoint> {
-    RandomSubsetting::new(size, Box::new(RoundRobin), seed).select(endpoints)
+    policy(size, seed).select(endpoints)
 }
 
 fn fleet(count: u64) -> Vec<Endpoint> {
@@ -58,7 +62,6 @@ fn servers_get_clients_evenly() {
 
 #[test]
 fn child_decides_over_the_subset() {
-    let decision =
-        RandomSubsetting::new(2, Box::new(RoundRobin), 3).decide(&Fleet::new("IR").views(), Instant::now());
+    let decision = policy(2, 3).decide(&Fleet::new("IR").views(), Instant::now());
     assert_eq!(decision.connect, [0]);
 }

@@ -177,6 +177,22 @@ fn weights_change_once_per_period() {
     assert_eq!(World::new(no_blackout(), "IF").decide(0.0).wake_at, None);
 }
 
+/// gRFC A78: each calculation is about the endpoints that are ready.
+#[test]
+fn calculated_weights_are_in_the_decision() {
+    use EndpointWeight::{NotYetUsable, Stale, Usable};
+    let mut world = World::new(WeightedRoundRobinConfig::default(), "RRFR");
+    assert_eq!(world.decide(0.0).weights, [(0, NotYetUsable), (1, NotYetUsable), (3, NotYetUsable)]);
+    world.report(&[100.0, 300.0]);
+    assert_eq!(world.decide(0.5).weights, [], "no calculation");
+    assert_eq!(world.decide(1.0).weights, [(0, NotYetUsable), (1, NotYetUsable), (3, NotYetUsable)]);
+    world.fleet.0[1].report = None;
+    world.report(&[200.0]);
+    assert_eq!(world.decide(12.0).weights, [(0, Usable(200.0)), (1, Usable(300.0)), (3, NotYetUsable)]);
+    assert_eq!(world.decide(180.9).weights, [(0, Usable(200.0)), (1, Stale), (3, NotYetUsable)]);
+    assert_eq!(world.decide(400.0).weights, [(0, Stale), (1, Stale), (3, NotYetUsable)]);
+}
+
 /// Weights stay with their endpoints when the list changes.
 #[test]
 fn weights_follow_their_endpoints() {

@@ -205,13 +205,15 @@ fn without_a_default_other_methods_have_no_settings() {
 fn a_name_occurs_once() {
     let check_names = |first: &str, second: &str, place: &str, found: &str| {
         let json = format!(r#"{{"methodConfig": [{{"name": [{first}]}}, {{"name": [{second}]}}]}}"#);
-        check_error(&json, &format!("methodConfig{place}: expected a name that occurs once, found {found}"));
+        let expected = "expected a name that occurs once (methodConfig[0] has it, too)";
+        check_error(&json, &format!("methodConfig{place}: {expected}, found {found}"));
     };
-    let method = r#"{"service": "s", "method": "m"}"#;
-    check_names(method, method, "[1].name[0]", "s/m");
-    check_names(&format!("{method}, {method}"), "", "[0].name[1]", "s/m");
-    check_names(r#"{"service": "s"}"#, r#"{}, {"service": "s", "method": null}"#, "[1].name[1]", "s/");
-    check_names("{}", r#"{"service": "", "method": ""}"#, "[1].name[0]", "/");
+    let method = r#"{ "service": "s", "method": "m" }"#;
+    check_names(method, method, "[1].name[0]", method);
+    check_names(&format!("{method}, {method}"), "", "[0].name[1]", method);
+    let service = r#"{ "service": "s" }"#;
+    check_names(service, r#"{}, {"service": "s", "method": null}"#, "[1].name[1]", service);
+    check_names("{}", r#"{"service": "", "method": ""}"#, "[1].name[0]", "{}");
 }
 
 #[test]
@@ -221,7 +223,7 @@ fn a_method_needs_a_service() {
     {
         check_method_error(
             &format!(r#""name": [{name}]"#),
-            ".name[0]: expected a method with a service, found /m",
+            r#".name[0]: expected a method with a service, found { "method": "m" }"#,
         );
     }
     let error = ServiceConfig::default().methods([MethodConfig::new([MethodName::new("", "m")])]);

@@ -39,18 +39,25 @@ fn the_first_supported_policy_is_selected() {
 
 #[test]
 fn a_list_without_a_supported_policy_is_invalid() {
-    check_list_error("", ": expected a supported policy, found []");
-    check_list_error(r#"{"unknown": {}}"#, ": expected a supported policy, found unknown");
+    let available = format!("; available: {}", PolicyConfig::NAMES.join(", "));
+    let unsupported = |found: &str| format!(": expected a supported policy, found {found}{available}");
+    check_list_error("", &unsupported("no policy"));
+    check_list_error(r#"{"unknown": {}}"#, &unsupported("unknown"));
+    check_list_error(r#"{"xds_experimental": {}}, {"grpclb": {}}"#, &unsupported("xds_experimental, grpclb"));
     check_list_error(
-        r#"{"xds_experimental": {}}, {"grpclb": {}}"#,
-        ": expected a supported policy, found xds_experimental, grpclb",
+        r#"{"round_robbin": {}}"#,
+        ": expected a supported policy, found round_robbin; did you mean `round_robin`?",
     );
+    let own = PolicyRegistry::default().register("own", |_| Err("no".to_owned()));
+    let error = ServiceConfig::parse(r#"{"loadBalancingConfig": [{"unknown": {}}]}"#, &own).unwrap_err();
+    assert!(error.to_string().ends_with(", outlier_detection, own"), "{error}");
     // Names of policies are case-sensitive here; only the legacy field's are not.
-    check_list_error(r#"{"ROUND_ROBIN": {}}"#, ": expected a supported policy, found ROUND_ROBIN");
-    check_list_error(
-        r#"{"round_robin_experimental": {}}"#,
-        ": expected a supported policy, found round_robin_experimental",
-    );
+    for name in ["ROUND_ROBIN", "round_robin_experimental"] {
+        check_list_error(
+            &format!(r#"{{"{name}": {{}}}}"#),
+            &format!(": expected a supported policy, found {name}; did you mean `round_robin`?"),
+        );
+    }
 }
 
 #[test]
@@ -93,17 +100,17 @@ fn the_legacy_field_names_a_policy_in_any_case() {
     );
 
     check_error(&legacy("1"), "loadBalancingPolicy: expected a string, found 1");
-    check_error(
-        &legacy(r#""unknown""#),
-        r#"loadBalancingPolicy: expected a supported policy, found "unknown""#,
-    );
+    let available = PolicyConfig::NAMES.join(", ");
+    let unknown =
+        format!("loadBalancingPolicy: expected a supported policy, found unknown; available: {available}");
+    check_error(&legacy(r#""unknown""#), &unknown);
     check_error(
         &legacy(r#""outlier_detection""#),
         "loadBalancingPolicy.childPolicy: expected a list, found nothing",
     );
     check_error(
         r#"{"loadBalancingPolicy": "unknown", "loadBalancingConfig": [{"round_robin": {}}]}"#,
-        r#"loadBalancingPolicy: expected a supported policy, found "unknown""#,
+        &unknown,
     );
 }
 
@@ -234,7 +241,10 @@ fn random_subsetting_is_validated_as_in_a68() {
     check_error(r#"{"subsetSize": 1}"#, ".childPolicy: expected a list, found nothing");
     check_error(
         r#"{"subsetSize": 1, "childPolicy": [{"xds": {}}]}"#,
-        ".childPolicy: expected a supported policy, found xds",
+        &format!(
+            ".childPolicy: expected a supported policy, found xds; available: {}",
+            PolicyConfig::NAMES.join(", ")
+        ),
     );
 }
 
@@ -243,7 +253,10 @@ fn outlier_detection_is_validated_as_in_a50() {
     let config = || OutlierDetectionConfig::new(PolicyConfig::RoundRobin);
     let check = |members: &str, expected: OutlierDetectionConfig| {
         for name in ["outlier_detection", "outlier_detection_experimental"] {
-            let list = format!(r#"{{"{name}": {{"childPolicy": [{{"round_robin": {{}}}}] {members}}}}}"#);
+            let default = r#""childPolicy": [{"round_robin": {}}]"#;
+            let members =
+                if members.contains("childPolicy") { members } else { &format!("{default}{members}") };
+            let list = format!(r#"{{"{name}": {{{members}}}}}"#);
             check_list(&list, PolicyConfig::OutlierDetection(expected.clone()));
         }
     };
@@ -296,7 +309,7 @@ fn outlier_detection_is_validated_as_in_a50() {
             .failure_percentage_ejection(FailurePercentageEjection::default().threshold(0)),
     );
     check(
-        r#", "childPolicy": [{"random_subsetting": {"subsetSize": 2, "childPolicy": [{"pick_first": {}}]}}]"#,
+        r#""childPolicy": [{"random_subsetting": {"subsetSize": 2, "childPolicy": [{"pick_first": {}}]}}]"#,
         OutlierDetectionConfig::new(PolicyConfig::RandomSubsetting(RandomSubsettingConfig::new(
             2,
             PolicyConfig::default(),
@@ -329,7 +342,9 @@ fn invalid_outlier_detection_is_named() {
 
     let check = |config: &str, expected: &str| check_policy_error("outlier_detection", config, expected);
     check("{}", ".childPolicy: expected a list, found nothing");
-    check(r#"{"childPolicy": [{"none": {}}]}"#, ".childPolicy: expected a supported policy, found none");
+    let available = PolicyConfig::NAMES.join(", ");
+    let unknown = format!(".childPolicy: expected a supported policy, found none; available: {available}");
+    check(r#"{"childPolicy": [{"none": {}}]}"#, &unknown);
     check(
         r#"{"childPolicy": [{"none": {}}, {"pick_first": {"shuffleAddressList": []}}]}"#,
         ".childPolicy[1].pick_first.shuffleAddressList: expected true or false, found []",

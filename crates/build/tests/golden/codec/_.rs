@@ -93,7 +93,7 @@ pub mod rootless_client {
         /// Whether calls wait while the server is unreachable, instead of failing.
         #[must_use]
         pub fn wait_for_ready(mut self, wait: bool) -> Self {
-            self.options.wait_for_ready = wait;
+            self.options.wait_for_ready = Some(wait);
             self
         }
         /// The deadline of calls that set none of their own.

@@ -275,7 +275,7 @@ pub mod shapes_client {
         /// Whether calls wait while the server is unreachable, instead of failing.
         #[must_use]
         pub fn wait_for_ready(mut self, wait: bool) -> Self {
-            self.options.wait_for_ready = wait;
+            self.options.wait_for_ready = Some(wait);
             self
         }
         /// The deadline of calls that set none of their own.
@@ -632,7 +632,7 @@ pub mod old_client {
         /// Whether calls wait while the server is unreachable, instead of failing.
         #[must_use]
         pub fn wait_for_ready(mut self, wait: bool) -> Self {
-            self.options.wait_for_ready = wait;
+            self.options.wait_for_ready = Some(wait);
             self
         }
         /// The deadline of calls that set none of their own.
@@ -743,7 +743,7 @@ pub mod result_client {
         /// Whether calls wait while the server is unreachable, instead of failing.
         #[must_use]
         pub fn wait_for_ready(mut self, wait: bool) -> Self {
-            self.options.wait_for_ready = wait;
+            self.options.wait_for_ready = Some(wait);
             self
         }
         /// The deadline of calls that set none of their own.
@@ -853,7 +853,7 @@ pub mod t_client {
         /// Whether calls wait while the server is unreachable, instead of failing.
         #[must_use]
         pub fn wait_for_ready(mut self, wait: bool) -> Self {
-            self.options.wait_for_ready = wait;
+            self.options.wait_for_ready = Some(wait);
             self
         }
         /// The deadline of calls that set none of their own.
@@ -966,7 +966,7 @@ pub mod channel_client {
         /// Whether calls wait while the server is unreachable, instead of failing.
         #[must_use]
         pub fn wait_for_ready(mut self, wait: bool) -> Self {
-            self.options.wait_for_ready = wait;
+            self.options.wait_for_ready = Some(wait);
             self
         }
         /// The deadline of calls that set none of their own.
@@ -1074,7 +1074,7 @@ pub mod nothing_client {
         /// Whether calls wait while the server is unreachable, instead of failing.
         #[must_use]
         pub fn wait_for_ready(mut self, wait: bool) -> Self {
-            self.options.wait_for_ready = wait;
+            self.options.wait_for_ready = Some(wait);
             self
         }
         /// The deadline of calls that set none of their own.

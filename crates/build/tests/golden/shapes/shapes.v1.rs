@@ -266,7 +266,7 @@ pub mod shapes_client {
         /// Whether calls wait while the server is unreachable, instead of failing.
         #[must_use]
         pub fn wait_for_ready(mut self, wait: bool) -> Self {
-            self.options.wait_for_ready = wait;
+            self.options.wait_for_ready = Some(wait);
             self
         }
         /// The deadline of calls that set none of their own.
@@ -1061,7 +1061,7 @@ pub mod old_client {
         /// Whether calls wait while the server is unreachable, instead of failing.
         #[must_use]
         pub fn wait_for_ready(mut self, wait: bool) -> Self {
-            self.options.wait_for_ready = wait;
+            self.options.wait_for_ready = Some(wait);
             self
         }
         /// The deadline of calls that set none of their own.
@@ -1285,7 +1285,7 @@ pub mod result_client {
         /// Whether calls wait while the server is unreachable, instead of failing.
         #[must_use]
         pub fn wait_for_ready(mut self, wait: bool) -> Self {
-            self.options.wait_for_ready = wait;
+            self.options.wait_for_ready = Some(wait);
             self
         }
         /// The deadline of calls that set none of their own.
@@ -1508,7 +1508,7 @@ pub mod t_client {
         /// Whether calls wait while the server is unreachable, instead of failing.
         #[must_use]
         pub fn wait_for_ready(mut self, wait: bool) -> Self {
-            self.options.wait_for_ready = wait;
+            self.options.wait_for_ready = Some(wait);
             self
         }
         /// The deadline of calls that set none of their own.
@@ -1733,7 +1733,7 @@ pub mod channel_client {
         /// Whether calls wait while the server is unreachable, instead of failing.
         #[must_use]
         pub fn wait_for_ready(mut self, wait: bool) -> Self {
-            self.options.wait_for_ready = wait;
+            self.options.wait_for_ready = Some(wait);
             self
         }
         /// The deadline of calls that set none of their own.
@@ -1954,7 +1954,7 @@ pub mod nothing_client {
         /// Whether calls wait while the server is unreachable, instead of failing.
         #[must_use]
         pub fn wait_for_ready(mut self, wait: bool) -> Self {
-            self.options.wait_for_ready = wait;
+            self.options.wait_for_ready = Some(wait);
             self
         }
         /// The deadline of calls that set none of their own.

@@ -24,6 +24,10 @@ pub(super) fn lines(view: &View, reading: &Reading, columns: usize) -> Vec<Line<
         let errors: Vec<String> = run.errors.iter().map(|(code, count)| format!("{count} {code}")).collect();
         say(&format!("failed: {}", errors.join(", ")), Color::Red);
     }
+    let attempts = run.attempts.text();
+    if !attempts.is_empty() {
+        say(&attempts, Color::Yellow);
+    }
     run.not_valid.reasons.iter().for_each(|reason| say(&reason.text, Color::Red));
     // An incomplete run is visible anyway.
     let notes = run.notes.iter().filter(|note| !note.text.starts_with("the run is not complete"));
@@ -87,6 +91,11 @@ fn servers(run: &LoadRun, lines: &mut Vec<Line<'static>>) {
             lines.push(Line::from(head).dim());
         }
         let name: String = printable::line(&server.server).chars().take(width).collect();
+        if let Some(why) = server.not_connected.as_ref().filter(|_| server.calls == 0) {
+            let line = format!(" {name:<width$} not connected: {}", printable::line(why));
+            lines.push(Line::from(line).fg(Color::Red));
+            continue;
+        }
         let (calls, share, rate) = (grouped(server.calls as f64), percent(share), grouped(rate));
         let failed = server.failed.map_or(String::new(), |failed| grouped(failed as f64));
         let [p50, p99, max] = match server.times() {

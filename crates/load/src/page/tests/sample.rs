@@ -7,8 +7,10 @@ use thalweg_measure::distribution::Distribution;
 use thalweg_measure::machine::Machine;
 use thalweg_measure::validity::{Cause, Reason, Validity};
 
+use crate::record::LaneRule;
 use crate::run::{
-    ConditionResult, Interval, LoadRun, RunNote, SCHEMA, Search, ServerRun, StepRun, Timing, Try,
+    ConditionResult, FurtherAttempts, Interval, LoadRun, RunNote, SCHEMA, Search, ServerRun, StepRun, Timing,
+    Try,
 };
 
 const SECOND: u64 = 1_000_000_000;
@@ -41,6 +43,7 @@ fn interval(second: u64, scheduled: f64, ok: u64, ns: u64) -> Interval {
         bytes_received: 20 * ok,
         reply_ns: None,
         reply_histogram: None,
+        servers: Vec::new(),
     }
 }
 
@@ -65,6 +68,8 @@ pub(super) fn open() -> LoadRun {
         workers: None,
         stream_for_ns: None,
         connections: 2,
+        lanes: Some(LaneRule::Fixed),
+        to_each_server: false,
         connections_established: Some(2),
         warmup_ns: 0,
         started: "2026-11-26T10:00:00.000Z".to_owned(),
@@ -93,6 +98,7 @@ pub(super) fn open() -> LoadRun {
         reply: None,
         flow: None,
         steps: Vec::new(),
+        attempts: FurtherAttempts::default(),
         servers: Vec::new(),
         interval_ns: SECOND,
         intervals: (0..SECONDS).map(|second| interval(second, 1000.0, 950 + 10 * second, 400_000)).collect(),
@@ -161,6 +167,12 @@ pub(super) fn balanced() -> LoadRun {
         server: server.to_owned(),
         calls,
         failed: Some(failed),
+        attempts: FurtherAttempts {
+            retries: failed / 2,
+            transparent_retries: failed / 4,
+            hedges: failed / 3,
+        },
+        not_connected: (failed > 0).then(|| "connection <refused>".to_owned()),
         latency,
     };
     LoadRun {
@@ -221,8 +233,15 @@ pub(super) fn hostile() -> LoadRun {
     (step.flow, step.step, step.method) = (script(), script(), script());
     step.errors = run.errors.clone();
     (run.kind, run.steps) = ("scenario".to_owned(), vec![step]);
-    run.servers =
-        [1, 2].map(|calls| ServerRun { server: script(), calls, failed: None, latency: None }).to_vec();
+    let server = |calls| ServerRun {
+        server: script(),
+        calls,
+        failed: None,
+        attempts: FurtherAttempts::default(),
+        not_connected: Some(script()),
+        latency: None,
+    };
+    run.servers = [1, 2].map(server).to_vec();
     let tries = vec![Try { rate_per_s: 1.0, reached_per_s: 1.0, is_met: true, figures: vec![script()] }];
     run.search = Some(Search { conditions: vec![script()], found_per_s: None, tries });
     run

@@ -133,7 +133,7 @@ async fn call(channel: Channel, counters: Counters, number: usize, has_streams: 
     let mut failures = Vec::new();
     let mut options = CallOptions::default();
     // With this, only calls that were sent can fail.
-    options.wait_for_ready = true;
+    options.wait_for_ready = Some(true);
     while !counters.is_over.load(Ordering::SeqCst) {
         let ended_before = counters.cuts_ended.load(Ordering::SeqCst);
         let called = if has_streams {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use opentelemetry::trace::Status;
-use opentelemetry::{Context, Key, Value};
+use opentelemetry::{Context, Key, KeyValue, Value};
 use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::propagation::TraceContextPropagator;
 use opentelemetry_sdk::trace::{Sampler, SdkTracerProvider, Span, SpanData, SpanProcessor};
@@ -144,8 +144,17 @@ impl Spans {
     }
 }
 
+/// Returns the server that an attempt was sent to, as `address:port`.
+pub(crate) fn peer_of(span: &SpanData) -> Option<String> {
+    let attribute = |key: &'static str| {
+        let found = span.attributes.iter().find(|attribute| attribute.key == Key::from(key));
+        found.map(|attribute| attribute.value.to_string())
+    };
+    Some(format!("{}:{}", attribute("network.peer.address")?, attribute("network.peer.port")?))
+}
+
 /// Writes `name KIND status attributes`, and a line for each event. Compressed sizes are only marked as such, since
-/// they depend on the compressor.
+/// they depend on the compressor. Attributes of the peer, whose port varies, are omitted: see [`peer_of`].
 fn describe(span: &SpanData, depth: usize, out: &mut String) {
     let indent = "  ".repeat(depth);
     let status = match &span.status {
@@ -154,7 +163,8 @@ fn describe(span: &SpanData, depth: usize, out: &mut String) {
         Status::Error { description } => format!("[{description}]"),
     };
     let _ = write!(out, "{indent}{} {:?} {status}", span.name, span.span_kind);
-    for attribute in &span.attributes {
+    let is_of_peer = |attribute: &&KeyValue| attribute.key.as_str().starts_with("network.peer.");
+    for attribute in span.attributes.iter().filter(|attribute| !is_of_peer(attribute)) {
         let _ = write!(out, " {}={}", attribute.key, attribute.value);
     }
     out.push('\n');

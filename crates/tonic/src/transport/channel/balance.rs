@@ -6,7 +6,7 @@ use std::hash::Hash;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use thalweg_engine::policy::{
     Decision, EndpointView, LeastRequestConfig, NoneReady, Policy, PolicyConfig, PolicyFactory,
@@ -20,7 +20,7 @@ use tokio::sync::mpsc::Receiver;
 use super::endpoint::Endpoint;
 use super::rate_limit::RateLimited;
 use crate::transport::error::Error;
-use crate::transport::timeout::SharedTimeout;
+use crate::transport::timeout::EndpointTimeouts;
 
 /// A change to the endpoints of a channel.
 #[derive(Clone, Debug)]
@@ -32,25 +32,26 @@ pub enum Change<K, V> {
 }
 
 /// Creates a channel that balances calls over the endpoints from `changes`: of two random endpoints that are connected,
-/// the one with fewer calls in flight takes a call. Calls wait while there are no endpoints. Returns the timeout of its
-/// calls, too.
+/// the one with fewer calls in flight takes a call. Calls wait while there are no endpoints. Returns whether endpoints
+/// have timeouts, too.
 ///
 /// `name` is the channel's in messages.
 pub(super) fn balance<K>(
     changes: Receiver<Change<K, Endpoint>>,
     name: &str,
-) -> Result<(Channel, SharedTimeout), Error>
+) -> Result<(Channel, EndpointTimeouts), Error>
 where
     K: Hash + Eq + Send + Clone + 'static,
 {
-    let timeout = SharedTimeout::default();
-    let members = Members { changes: Some(changes), list: Vec::new(), version: 0, timeout: timeout.clone() };
+    let timeouts = EndpointTimeouts::default();
+    let members =
+        Members { changes: Some(changes), list: Vec::new(), version: 0, timeouts: timeouts.clone() };
     let mut config = ChannelConfig::default();
     config.name = Some(name.to_owned());
     config.load_balancing = PolicyConfig::Custom(Arc::new(LeastOfTwo));
     config.set_resolver(MemberResolver(Mutex::new(members)));
     let channel = Channel::new(TARGET, config).map_err(Error::transport)?;
-    Ok((channel, timeout))
+    Ok((channel, timeouts))
 }
 
 /// A valid target. Each endpoint has its own `:authority`.
@@ -77,12 +78,12 @@ struct Members<K> {
     changes: Option<Receiver<Change<K, Endpoint>>>,
     list: Vec<Member<K>>,
     version: u64,
-    timeout: SharedTimeout,
+    timeouts: EndpointTimeouts,
 }
 
 struct Member<K> {
     key: K,
-    timeout: Option<Duration>,
+    has_timeout: bool,
     /// The error of an endpoint that cannot be connected to.
     endpoint: Result<EngineEndpoint, String>,
 }
@@ -104,21 +105,21 @@ impl<K: Hash + Eq> Members<K> {
         match change {
             Change::Remove(key) => self.list.retain(|member| member.key != key),
             Change::Insert(key, endpoint) => {
-                let timeout = endpoint.limits().timeout;
+                let has_timeout = endpoint.limits().timeout.is_some();
                 let endpoint = endpoint.member();
                 if let Err(error) = &endpoint {
                     tracing::warn!(%error, "an endpoint of a balanced channel is invalid");
                 }
-                let member = Member { key, timeout, endpoint };
+                let member = Member { key, has_timeout, endpoint };
                 match self.list.iter_mut().find(|other| other.key == member.key) {
                     Some(other) => *other = member,
                     None => self.list.push(member),
                 }
             }
         }
-        // A call may go to any endpoint.
-        let timeouts: Option<Vec<Duration>> = self.list.iter().map(|member| member.timeout).collect();
-        self.timeout.set(timeouts.and_then(|timeouts| timeouts.into_iter().max()));
+        // Calls of an empty list wait for endpoints that may have one.
+        let may_apply = self.list.is_empty() || self.list.iter().any(|member| member.has_timeout);
+        self.timeouts.set(may_apply);
     }
 
     fn resolution(&self) -> Result<Resolution, ResolveError> {

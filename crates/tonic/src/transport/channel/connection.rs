@@ -11,6 +11,7 @@ use vocabulary::Status;
 
 use super::wait_for_ready::WaitForReady;
 use crate::body::{Body, to_tonic};
+use crate::transport::timeout::SentTo;
 
 /// A channel of the engine.
 #[derive(Debug)]
@@ -52,14 +53,15 @@ impl Service<Request<Body>> for Connection {
 
     fn call(&mut self, request: Request<Body>) -> CallFuture {
         let options = self.engine.call_options();
-        match request.extensions().get::<WaitForReady>() {
-            None => CallFuture(Box::pin(self.engine.raw(request, options))),
-            Some(WaitForReady(waits)) => {
-                let mut options = options.clone();
-                options.wait_for_ready = *waits;
-                CallFuture(Box::pin(self.engine.raw(request, &options)))
-            }
+        let extensions = request.extensions();
+        let (waits, peer) = (extensions.get::<WaitForReady>(), extensions.get::<SentTo>());
+        if waits.is_none() && peer.is_none() {
+            return CallFuture(Box::pin(self.engine.raw(request, options)));
         }
+        let mut options = options.clone();
+        options.wait_for_ready = waits.map_or(options.wait_for_ready, |WaitForReady(waits)| Some(*waits));
+        options.peer = peer.map(|SentTo(peer)| peer.clone());
+        CallFuture(Box::pin(self.engine.raw(request, &options)))
     }
 }
 

@@ -453,13 +453,14 @@ impl Endpoint {
     }
 
     /// Returns the endpoint as one of a balanced channel. There its concurrency limit is the stream limit of its only
-    /// connection, and its rate limit is an attribute.
+    /// connection, its rate limit is an attribute, and its timeout applies once a call is sent to it.
     pub(super) fn member(&self) -> Result<thalweg_engine::Endpoint, String> {
         let (target, mut config) = self.config().map_err(|error| error_text(&error))?;
         if let Some(concurrency) = self.limits.concurrency {
             config.lanes = Lanes::fixed(1);
             config.http2.max_opened_streams = u32::try_from(concurrency).unwrap_or(u32::MAX).max(1);
         }
+        config.call_options.timeout = self.limits.timeout;
         let endpoint = config.endpoint(&target).map_err(|error| error.to_string())?;
         Ok(match self.limits.rate {
             None => endpoint,

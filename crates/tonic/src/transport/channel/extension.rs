@@ -69,7 +69,7 @@ pub trait EndpointExt: sealed::Sealed + Sized {
     /// request may decide for itself: [`WaitForReady`](super::WaitForReady).
     #[must_use]
     fn wait_for_ready(self, waits: bool) -> Self {
-        self.configure(move |config| config.call_options.wait_for_ready = waits)
+        self.configure(move |config| config.call_options.wait_for_ready = Some(waits))
     }
 
     /// Sets whether [retry policies](field@ChannelConfig::retries) of the service config apply; on by default.

@@ -113,8 +113,8 @@ impl Channel {
     {
         let (sender, receiver) = mpsc::channel(capacity);
         let stack = match balance::balance(receiver, name) {
-            Ok((channel, timeout)) => {
-                Stack::Plain(Timeout::shared(Connection::new(channel, BUFFER_DEFAULT), timeout))
+            Ok((channel, timeouts)) => {
+                Stack::Plain(Timeout::of_endpoints(Connection::new(channel, BUFFER_DEFAULT), timeouts))
             }
             Err(error) => Stack::Failed(error),
         };
