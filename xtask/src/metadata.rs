@@ -27,6 +27,8 @@ pub(crate) struct Package {
     pub(crate) name: String,
     pub(crate) version: String,
     pub(crate) manifest_path: PathBuf,
+    /// The registry or repository that it is from; `None` for one in this repository.
+    source: Option<String>,
     pub(crate) rust_version: Option<String>,
     /// `None`, or a list of registries.
     publish: Option<Vec<String>>,
@@ -109,6 +111,12 @@ impl Metadata {
     pub(crate) fn package(&self, name: &str) -> Result<&Package> {
         let found = self.packages.iter().find(|package| package.name == name);
         found.ok_or_else(|| failed!("unknown package {name}"))
+    }
+
+    /// The package of this name that is not in the repository.
+    pub(crate) fn registry_package(&self, name: &str) -> Result<&Package> {
+        let found = self.packages.iter().find(|package| package.name == name && package.source.is_some());
+        found.ok_or_else(|| failed!("unknown package {name} of the registry"))
     }
 }
 

@@ -38,39 +38,95 @@ struct StatusParts {
     source: Option<Arc<dyn Error + Send + Sync + 'static>>,
 }
 
-macro_rules! constructors {
-    ($($constructor:ident: $code:ident, $meaning:literal;)*) => { $(
-        #[doc = concat!("Creates a status with [`Code::", stringify!($code), "`]: ", $meaning, ".")]
-        pub fn $constructor(message: impl Into<String>) -> Self {
-            Self::new(Code::$code, message)
-        }
-    )* };
-}
-
 impl Status {
     /// Creates a status without details or metadata.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         Self::with_details_and_metadata(code, message, Bytes::new(), MetadataMap::new())
     }
 
-    constructors! {
-        ok: Ok, "success";
-        cancelled: Cancelled, "the call was cancelled, usually by the caller";
-        unknown: Unknown, "an error without a known code";
-        invalid_argument: InvalidArgument, "the request is invalid in any state of the server";
-        deadline_exceeded: DeadlineExceeded, "the deadline passed before the call ended";
-        not_found: NotFound, "a requested entity does not exist";
-        already_exists: AlreadyExists, "the entity to be created exists";
-        permission_denied: PermissionDenied, "the caller is known and may not make this call";
-        resource_exhausted: ResourceExhausted, "a quota, limit or memory is used up";
-        failed_precondition: FailedPrecondition, "the system is not in the state that the call needs";
-        aborted: Aborted, "the call lost against a concurrent one";
-        out_of_range: OutOfRange, "the request goes beyond the valid range in the present state";
-        unimplemented: Unimplemented, "the method does not exist or is not enabled";
-        internal: Internal, "an invariant is broken, or a peer violated the protocol";
-        unavailable: Unavailable, "the service cannot be reached now";
-        data_loss: DataLoss, "data is lost or corrupted";
-        unauthenticated: Unauthenticated, "the caller has no valid credentials";
+    /// Creates a status with [`Code::Ok`]: success.
+    pub fn ok(message: impl Into<String>) -> Self {
+        Self::new(Code::Ok, message)
+    }
+
+    /// Creates a status with [`Code::Cancelled`]: the call was cancelled, usually by the caller.
+    pub fn cancelled(message: impl Into<String>) -> Self {
+        Self::new(Code::Cancelled, message)
+    }
+
+    /// Creates a status with [`Code::Unknown`]: an error without a known code.
+    pub fn unknown(message: impl Into<String>) -> Self {
+        Self::new(Code::Unknown, message)
+    }
+
+    /// Creates a status with [`Code::InvalidArgument`]: the request is invalid in any state of the server.
+    pub fn invalid_argument(message: impl Into<String>) -> Self {
+        Self::new(Code::InvalidArgument, message)
+    }
+
+    /// Creates a status with [`Code::DeadlineExceeded`]: the deadline passed before the call ended.
+    pub fn deadline_exceeded(message: impl Into<String>) -> Self {
+        Self::new(Code::DeadlineExceeded, message)
+    }
+
+    /// Creates a status with [`Code::NotFound`]: a requested entity does not exist.
+    pub fn not_found(message: impl Into<String>) -> Self {
+        Self::new(Code::NotFound, message)
+    }
+
+    /// Creates a status with [`Code::AlreadyExists`]: the entity to be created exists.
+    pub fn already_exists(message: impl Into<String>) -> Self {
+        Self::new(Code::AlreadyExists, message)
+    }
+
+    /// Creates a status with [`Code::PermissionDenied`]: the caller is known and may not make this call.
+    pub fn permission_denied(message: impl Into<String>) -> Self {
+        Self::new(Code::PermissionDenied, message)
+    }
+
+    /// Creates a status with [`Code::ResourceExhausted`]: a quota, limit or memory is used up.
+    pub fn resource_exhausted(message: impl Into<String>) -> Self {
+        Self::new(Code::ResourceExhausted, message)
+    }
+
+    /// Creates a status with [`Code::FailedPrecondition`]: the system is not in the state that the call needs.
+    pub fn failed_precondition(message: impl Into<String>) -> Self {
+        Self::new(Code::FailedPrecondition, message)
+    }
+
+    /// Creates a status with [`Code::Aborted`]: the call lost against a concurrent one.
+    pub fn aborted(message: impl Into<String>) -> Self {
+        Self::new(Code::Aborted, message)
+    }
+
+    /// Creates a status with [`Code::OutOfRange`]: the request goes beyond the valid range in the present state.
+    pub fn out_of_range(message: impl Into<String>) -> Self {
+        Self::new(Code::OutOfRange, message)
+    }
+
+    /// Creates a status with [`Code::Unimplemented`]: the method does not exist or is not enabled.
+    pub fn unimplemented(message: impl Into<String>) -> Self {
+        Self::new(Code::Unimplemented, message)
+    }
+
+    /// Creates a status with [`Code::Internal`]: an invariant is broken, or a peer violated the protocol.
+    pub fn internal(message: impl Into<String>) -> Self {
+        Self::new(Code::Internal, message)
+    }
+
+    /// Creates a status with [`Code::Unavailable`]: the service cannot be reached now.
+    pub fn unavailable(message: impl Into<String>) -> Self {
+        Self::new(Code::Unavailable, message)
+    }
+
+    /// Creates a status with [`Code::DataLoss`]: data is lost or corrupted.
+    pub fn data_loss(message: impl Into<String>) -> Self {
+        Self::new(Code::DataLoss, message)
+    }
+
+    /// Creates a status with [`Code::Unauthenticated`]: the caller has no valid credentials.
+    pub fn unauthenticated(message: impl Into<String>) -> Self {
+        Self::new(Code::Unauthenticated, message)
     }
 
     /// Creates a status with details for programs, usually a `google.rpc.Status`.

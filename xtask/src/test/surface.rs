@@ -40,6 +40,19 @@ const FEATURE_SETS: &[&str] = &[
     "codegen router transport",
 ];
 
+/// Name of the dependency with the types that `crates/tonic` re-exports: tonic itself, and `crates/core` in the package
+/// for `[patch]`.
+const VOCABULARY: &str = "vocabulary";
+
+/// Names that `crates/core` leaves out, with the reason.
+const VOCABULARY_EXCEPTIONS: &[(&str, &str)] = &[
+    ("service::interceptor::ResponseBody", DECLARED_BY_MACRO),
+    ("service::interceptor::ResponseFuture", DECLARED_BY_MACRO),
+    ("service::recover_error::ResponseBody", DECLARED_BY_MACRO),
+    ("service::recover_error::ResponseFuture", DECLARED_BY_MACRO),
+];
+const DECLARED_BY_MACRO: &str = "it is there, declared by `pin_project!`";
+
 /// The page that lists each function of its own modules.
 const PAGE: &str = "docs/tonic.md";
 
@@ -48,7 +61,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode> {
     log::start("tonic-surface")?;
     let (summary, problems) = compare()?;
     println!("{summary}");
-    for (name, why) in EXCEPTIONS {
+    for (name, why) in EXCEPTIONS.iter().chain(VOCABULARY_EXCEPTIONS) {
         println!("left out: {name}: {why}");
     }
     for line in &problems {
@@ -67,8 +80,9 @@ pub(super) fn check() -> Result<String> {
 /// Returns a summary, and a line for each missing name and each unnecessary exception.
 fn compare() -> Result<(String, Vec<String>)> {
     let metadata = Metadata::load()?;
-    let (tonic, drop_in) = (metadata.package("tonic")?, metadata.package("thalweg-tonic")?);
+    let (tonic, drop_in) = (metadata.registry_package("tonic")?, metadata.package("thalweg-tonic")?);
     let (theirs, ours) = (Surface::of(tonic, None)?, Surface::of(drop_in, None)?);
+    let vocabulary = Surface::of(metadata.package("thalweg-core")?, None)?;
     let missing = theirs.missing_from(&ours);
     let is_excepted = |name: &String| EXCEPTIONS.iter().any(|(exception, _)| exception == name);
     let page = fs::read_to_string(workspace::root().join(PAGE))?;
@@ -81,7 +95,11 @@ fn compare() -> Result<(String, Vec<String>)> {
             (!is_listed).then(|| format!("not in {PAGE}: {name}"))
         }))
         .chain(unneeded.map(|(name, _)| format!("listed as an exception, but not missing: {name}")));
-    let mut problems: Vec<String> = problems.collect();
+    let lacking = theirs.vocabulary_missing_from(&vocabulary, &ours);
+    let is_left_out = |name: &&String| VOCABULARY_EXCEPTIONS.iter().any(|(exception, _)| exception == *name);
+    let lacking = lacking.iter().filter(|name| !is_left_out(name));
+    let mut problems: Vec<String> =
+        problems.chain(lacking.map(|name| format!("missing in thalweg-core: {name}"))).collect();
     let single_features = theirs.features.keys().map(String::as_str).filter(|name| !name.starts_with('_'));
     let sets: BTreeSet<&str> = FEATURE_SETS.iter().copied().chain(single_features).collect();
     for set in &sets {
@@ -188,7 +206,7 @@ impl Surface {
     }
 
     fn is_from_tonic(&self, module: &[String], name: &str) -> bool {
-        matches!(self.origin(module, name), Some(Origin::Used(path)) if path[0] == "tonic")
+        matches!(self.origin(module, name), Some(Origin::Used(path)) if path[0] == VOCABULARY)
     }
 
     fn missing_from(&self, ours: &Self) -> BTreeSet<String> {
@@ -211,6 +229,41 @@ impl Surface {
         let features = self.features.keys().filter(|name| !ours.features.contains_key(*name));
         missing.extend(features.filter(|name| !is_private(name)).map(|name| format!("feature {name}")));
         missing
+    }
+
+    /// Names that `ours` re-exports from its vocabulary, and methods and fields of their types, that `vocabulary` does not have.
+    fn vocabulary_missing_from(&self, vocabulary: &Self, ours: &Self) -> BTreeSet<String> {
+        let mut missing = BTreeSet::new();
+        let (theirs_of, has_of) = (self.members_by_type(), vocabulary.members_by_type());
+        let mut pending: Vec<Vec<String>> = vec![Vec::new()];
+        while let Some(module) = pending.pop() {
+            let Some(names) = self.modules.get(&module) else { continue };
+            for (name, origin) in names {
+                let path = [&module[..], std::slice::from_ref(name)].concat();
+                let is_ours = ours.origin(&module, name).is_some() && !ours.is_from_tonic(&module, name);
+                if *origin == Origin::Module {
+                    pending.push(path);
+                } else if is_ours {
+                } else if vocabulary.origin(&module, name).is_none() {
+                    missing.insert(path.join("::"));
+                } else if let Some(wanted) = theirs_of.get(name.as_str()) {
+                    let none = BTreeSet::new();
+                    let lacks = wanted.difference(has_of.get(name.as_str()).unwrap_or(&none));
+                    missing.extend(lacks.map(|member| format!("{}: {member}", path.join("::"))));
+                }
+            }
+        }
+        missing
+    }
+
+    /// The methods and fields of all types of a name.
+    fn members_by_type(&self) -> BTreeMap<&str, BTreeSet<&str>> {
+        let mut all: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        for ((_, name), members) in &self.members {
+            let members = members.iter().map(String::as_str).filter(|member| !member.starts_with("impl "));
+            all.entry(name).or_default().extend(members);
+        }
+        all
     }
 
     /// All members that are missing in a crate with the modules and items of `ours` but no members.
@@ -320,7 +373,7 @@ mod tests {
     #[test]
     fn missing_names_of_public_modules_are_reported() {
         check(&[("lib.rs", "pub struct A;")], &[("lib.rs", "")], &["A"]);
-        check(&[("lib.rs", "pub struct A;")], &[("lib.rs", "pub use tonic::A;")], &[]);
+        check(&[("lib.rs", "pub struct A;")], &[("lib.rs", "pub use vocabulary::A;")], &[]);
         check(&[("lib.rs", "pub use a::{B, c::D as E};")], &[("lib.rs", "pub struct B;")], &["E"]);
         check(
             &[("lib.rs", "struct A; pub(crate) struct B; mod c;"), ("c.rs", "pub struct D;")],
@@ -344,7 +397,7 @@ mod tests {
         let check = |theirs: &str, ours: &str, missing: &[&str]| {
             let theirs = format!("pub struct A; {theirs}");
             check(&[("lib.rs", &theirs)], &[("lib.rs", &format!("pub struct A; {ours}"))], missing);
-            check(&[("lib.rs", &theirs)], &[("lib.rs", "pub use tonic::A;")], &[]);
+            check(&[("lib.rs", &theirs)], &[("lib.rs", "pub use vocabulary::A;")], &[]);
         };
         check("impl A { pub fn f() {} fn g() {} pub(crate) fn h() {} }", "", &["A: fn f"]);
         check("impl A { pub const fn f() {} }", "impl A { pub async fn f() {} }", &[]);
@@ -363,7 +416,7 @@ mod tests {
             surface(&[("lib.rs", "pub struct A; impl A { pub fn f() {} fn g() {} } impl Clone for A {}")]);
         let functions = |ours: &str| theirs.expected_methods(&surface(&[("lib.rs", ours)]));
         assert_eq!(functions("pub struct A; impl A { pub fn f() {} }"), ["f".to_owned()].into());
-        assert_eq!(functions("pub use tonic::A;"), BTreeSet::new());
+        assert_eq!(functions("pub use vocabulary::A;"), BTreeSet::new());
     }
 
     #[test]

@@ -52,13 +52,13 @@ impl ValueEncoding for Binary {
 }
 
 /// A text value has a character other than visible ASCII, space and tab.
-#[derive(Debug, Default, Error)]
+#[derive(Debug, Default, Error, Hash)]
 #[error("invalid metadata value: it has a byte other than visible ASCII, space and tab")]
 #[non_exhaustive]
 pub struct InvalidMetadataValue;
 
 /// Bytes are not a valid value: a text value has a control character, or a binary value is not Base64.
-#[derive(Debug, Default, Error)]
+#[derive(Debug, Default, Error, Hash)]
 #[error("invalid bytes of a metadata value: a control character, or not Base64")]
 #[non_exhaustive]
 pub struct InvalidMetadataValueBytes;
