@@ -1,4 +1,5 @@
-//! Sends errors with details that programs can read, using the crate `tonic-types`.
+//! Sends errors with details that programs can read, using the crate `tonic-types`. The feature `tonic` converts between
+//! tonic's `Status`, which that crate extends, and Thalweg's.
 //!
 //! Run it with `cargo run -p thalweg-examples --example rich-errors`. It prints:
 //!
@@ -36,12 +37,13 @@ impl Greeter for MyGreeter {
                 details.add_bad_request_violation("name", "say your name");
                 details.set_help(vec![]).add_help_link("how to greet", "https://example.com/greeting");
                 let (code, text) = (Code::InvalidArgument, "the request is not complete");
-                Err(Status::with_error_details(code, text, details))
+                Err(tonic::Status::with_error_details(code.into(), text, details).into())
             }
             "busy" => {
                 details.set_retry_info(Some(Duration::from_secs(3)));
                 details.set_error_info("TOO_MANY_GREETINGS", "example.com", [("limit".into(), "1".into())]);
-                Err(Status::with_error_details(Code::ResourceExhausted, "I am greeting others", details))
+                let (code, text) = (Code::ResourceExhausted, "I am greeting others");
+                Err(tonic::Status::with_error_details(code.into(), text, details).into())
             }
             name => Ok(Response::new(HelloReply { message: format!("Hello {name}!") })),
         }
@@ -54,8 +56,8 @@ fn describe(response: Result<Response<HelloReply>, Status>) -> String {
         Ok(response) => return response.into_inner().message,
         Err(status) => status,
     };
-    let details = status.get_error_details();
     let mut lines = vec![format!("{:?}: {}", status.code(), status.message())];
+    let details = tonic::Status::from(status).get_error_details();
     for violation in details.bad_request().iter().flat_map(|bad_request| &bad_request.field_violations) {
         lines.push(format!("{}: {}", violation.field, violation.description));
     }

@@ -1,6 +1,6 @@
 //! Names of shelves and books: `shelves/2`, `shelves/2/books/5`.
 
-use tonic::Status;
+use thalweg::Status;
 
 /// Parses the name of a shelf.
 pub(crate) fn shelf(name: &str) -> Result<u32, Status> {

@@ -4,9 +4,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use thalweg::Streaming;
+use thalweg::{Request, Response, Status};
 use tokio_stream::wrappers::BroadcastStream;
 use tokio_stream::{Stream, StreamExt as _};
-use tonic::{Request, Response, Status};
 
 use crate::advice;
 use crate::proto::bookstore_server::Bookstore;

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use thalweg::Status;
 use tokio::sync::broadcast;
-use tonic::Status;
 
 use crate::names;
 use crate::proto::shelf_event::Event;

@@ -30,6 +30,8 @@ mod testing;
 pub mod timeout;
 #[cfg(feature = "server")]
 pub mod transport;
+#[cfg(feature = "tonic")]
+mod with_tonic;
 
 #[cfg(feature = "codegen")]
 pub use async_trait::async_trait;

@@ -17,7 +17,8 @@
 //! let reply = greeter.say_hello(HelloRequest { name: "Ada".into() }).await?;
 //! ```
 //!
-//! [`Request`], [`Response`], [`Status`], [`Code`] and [`metadata`] are tonic's types.
+//! [`Request`], [`Response`], [`Status`], [`Code`] and [`metadata`] have tonic's names and methods; with the feature
+//! `tonic`, `From` converts them from and to tonic's types.
 //!
 //! # Start here
 //!
@@ -35,6 +36,7 @@
 //! | `tls` | TLS with rustls and aws-lc-rs; needs a C compiler |
 //! | `tls-webpki-roots` | Mozilla's root certificates, compiled in |
 //! | `web` | Connect, gRPC-Web and JSON on the same port |
+//! | `tonic` | conversions from and to tonic's types |
 //! | `tower` | tower layers as interceptors |
 //! | `opentelemetry` | metrics and traces |
 //! | `buffa` | buffa messages, optionally as zero-copy views |

@@ -1,6 +1,8 @@
 //! Published programs on `thalweg-tonic`: their sources from the registry, with only the `tonic` entry of their
-//! manifests changed. Each runs against a third-party server if there is one, and against stubs on tonic and on ours.
+//! manifests changed; and the same programs unchanged, with ours in place of tonic in the whole tree by `[patch]`. Each
+//! runs against a third-party server if there is one, and against stubs on tonic and on ours.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::etcd;
@@ -15,21 +17,22 @@ const PROGRAMS: &[&str] = &["etcd-client", "opentelemetry-otlp", "qdrant-client"
 /// Drivers that run against the stubs. `served` uses unchanged crates.
 const WITH_STUBS: &[&str] = &["telemetry", "qdrant", "served"];
 
-/// The suite's two manifests, by the crate used as `tonic`.
+/// The suite's manifests, by the crate used as `tonic`.
 const OURS: &str = "thalweg-tonic";
+const PATCHED: &str = "patched";
 const THEIRS: &str = "tonic";
 
 pub(super) fn check() -> Result<String> {
     tools::protoc()?;
     tools::etcd()?;
     let versions = published::download(PROGRAMS, &suite(THEIRS))?;
-    let ours = build(OURS)?;
-    let theirs = build(THEIRS)?;
+    let [ours, patched, theirs] = [build(OURS)?, build(PATCHED)?, build(THEIRS)?];
+    check_tree()?;
     let mut runs = 0;
-    for client in [&ours, &theirs] {
+    for client in [&ours, &patched, &theirs] {
         with_etcd(client)?;
         runs += 1;
-        for server in [&ours, &theirs] {
+        for server in [&ours, &patched, &theirs] {
             runs += with_stubs(server, client)?;
         }
     }
@@ -47,6 +50,17 @@ fn build(stack: &str) -> Result<PathBuf> {
     let build = Job::cargo("build --locked --quiet --target-dir").arg(&target);
     build.directory(suite(stack)).builds(15).run()?;
     Ok(target.join("debug").join(format!("programs-{stack}")))
+}
+
+/// Checks that the patched program has no crate tonic of the registry, nor what only that needs.
+fn check_tree() -> Result<()> {
+    let tree =
+        Job::cargo("tree --locked --edges normal --prefix none --format {p}").directory(suite(PATCHED));
+    let tree = tree.quiet_text()?;
+    let packages: BTreeSet<&str> = tree.lines().map(|line| line.trim_end_matches(" (*)")).collect();
+    let tonics: Vec<&&str> = packages.iter().filter(|package| package.starts_with("tonic v")).collect();
+    ensure!(tonics.len() == 1 && tonics[0].contains("crates/tonic/patch"), "not patched: {tonics:?}");
+    Ok(())
 }
 
 /// Runs `program` with a new etcd, whose data are removed before its next start.
@@ -96,6 +110,18 @@ mod tests {
         let differing: Vec<_> = pairs.filter(|(one, other)| one != other).collect();
         assert_eq!(ours.lines().count(), theirs.lines().count() + 1, "and a line more of comment");
         assert!(differing.iter().all(|(one, _)| is_other(one)), "{differing:#?}");
+    }
+
+    #[test]
+    fn patched_manifest_has_one_table_more() {
+        let patched = manifest(PATCHED);
+        let (before, patch) = patched.split_once("\n[patch.crates-io]\n").expect("the table");
+        assert_eq!(patch, "tonic = { path = \"../../../../crates/tonic/patch\" }\n");
+        let theirs = manifest(THEIRS).replace(&format!("programs-{THEIRS}"), &format!("programs-{PATCHED}"));
+        // A pin of tonic itself would not take the patch.
+        let theirs = theirs.replace("tonic = { version = \"=", "tonic = { version = \"");
+        let lines = |text: &str| text.lines().skip(1).map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(lines(before), lines(&theirs));
     }
 
     #[test]

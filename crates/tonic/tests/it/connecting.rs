@@ -111,7 +111,7 @@ async fn poll_ready_needs_no_body_type() {
     std::future::poll_fn(|cx| channel.poll_ready(cx)).await.unwrap();
     let request = http::Request::new(crate::tonic::body::Body::empty());
     drop(channel.ready().await.unwrap().call(request));
-    let request = http::Request::new(tonic::body::Body::empty());
+    let request = http::Request::new(vocabulary::body::Body::empty());
     drop(channel.ready().await.unwrap().call(request));
     drop(channel.clone().oneshot(http::Request::new(crate::tonic::body::Body::empty())));
 }

@@ -279,7 +279,7 @@ async fn thread_without_runtime_can_call() {
             let mut responses = client.chat(tokio_stream::iter(["a".to_owned()])).await.unwrap().into_inner();
             let first = responses.message().await.unwrap();
             // A call of one of tonic's own clients.
-            let mut request = http::Request::new(::tonic::body::Body::empty());
+            let mut request = http::Request::new(::vocabulary::body::Body::empty());
             *request.uri_mut() = http::Uri::from_static("/test.Greeter/Nothing");
             let other = tower::ServiceExt::oneshot(channel, request).await.unwrap();
             (response, first, other.headers()["grpc-status"].clone())
