@@ -99,6 +99,6 @@ mod tests {
         );
         let (metadata, extensions, message) = back.into_parts();
         let back = Response::from(tonic::Response::from(Response::from_parts(metadata, message, extensions)));
-        assert_eq!((back.metadata().len(), back.extensions().get(), back.into_inner()), (1, Some(&2_u8), 1));
+        assert_eq!((back.metadata().len(), back.extensions().get(), back.get_ref()), (1, Some(&2_u8), &1));
     }
 }

@@ -23,6 +23,8 @@
 //!
 //! # Which types are tonic's
 //!
+//! In the package `tonic` for `[patch]`, which has the same sources, all types are Thalweg's.
+//!
 //! | module or item | from |
 //! | --- | --- |
 //! | [`Request`], [`Response`], [`Status`], [`Code`], [`Extensions`], [`Result`], [`GrpcMethod`] | tonic's |
@@ -33,7 +35,7 @@
 //! | [`body::Body`], [`client::Grpc`], [`server::Grpc`], [`service::Routes`], [`IntoStreamingRequest`] | Thalweg's |
 //! | [`include_proto!`], [`include_file_descriptor_set!`], [`async_trait`] | tonic's |
 //! | [`transport`] | Thalweg's |
-//! | in [`transport::server`]: `Connected`, `TcpConnectInfo` and similar types, `TcpIncoming` | tonic's |
+//! | in [`transport::server`]: `Connected`, `TcpConnectInfo` and similar types | tonic's |
 //!
 //! Without the features `server` and `channel` all of them are tonic's and there is no [`transport`]; this suits crates
 //! that only use generated code.

@@ -11,7 +11,7 @@ use crate::{BoxError, Code};
 
 /// The time for a request passed.
 #[derive(Debug, Error)]
-#[error("timeout expired")]
+#[error("Timeout expired")]
 pub struct TimeoutExpired(pub ());
 
 /// No connection could be made.
@@ -74,9 +74,19 @@ fn among_sources(error: &(dyn Error + 'static)) -> Option<Status> {
         } else if error.is::<ConnectError>() {
             Some(Status::unavailable(error.to_string()))
         } else {
-            None
+            overloaded(error)
         }
     })
+}
+
+/// Returns the status of a call that a tower layer turned away.
+fn overloaded(error: &(dyn Error + 'static)) -> Option<Status> {
+    #[cfg(feature = "server")]
+    if error.is::<tower::load_shed::error::Overloaded>() {
+        return Some(Status::resource_exhausted("too many active requests"));
+    }
+    let _ = error;
+    None
 }
 
 impl From<io::Error> for Status {

@@ -199,7 +199,13 @@ fn status_of_an_error_is_found_among_its_sources() {
     assert_eq!(check(Box::new(sample()), Code::NotFound, "no caf\u{e9}"), None);
     assert_eq!(check("text".into(), Code::Unknown, "text").unwrap(), "text");
     assert_eq!(check(Box::new(Outer(Outer(sample()))), Code::NotFound, "no caf\u{e9}").unwrap(), "outer");
-    check(Box::new(Outer(TimeoutExpired(()))), Code::Cancelled, "timeout expired");
+    check(Box::new(Outer(TimeoutExpired(()))), Code::Cancelled, "Timeout expired");
+    #[cfg(feature = "server")]
+    check(
+        Box::new(Outer(tower::load_shed::error::Overloaded::new())),
+        Code::ResourceExhausted,
+        "too many active requests",
+    );
     check(Box::new(ConnectError("refused".into())), Code::Unavailable, "refused");
     check(Box::new(Outer(io::Error::other("x"))), Code::Unknown, "outer");
     let error = Status::try_from_error(Box::new(Outer(io::Error::other("x")))).unwrap_err();
