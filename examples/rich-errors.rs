@@ -1,5 +1,5 @@
-//! Sends errors with details that programs can read, using the crate `tonic-types`. The feature `tonic` converts between
-//! tonic's `Status`, which that crate extends, and Thalweg's.
+//! Sends errors with details that programs can read, using the crate `tonic-types`. The feature `tonic` converts
+//! between tonic's `Status`, which that crate extends, and Thalweg's.
 //!
 //! Run it with `cargo run -p thalweg-examples --example rich-errors`. It prints:
 //!

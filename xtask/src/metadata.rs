@@ -53,6 +53,8 @@ pub(crate) struct Dependency {
     pub(crate) name: String,
     /// `dev` or `build`; `None` for normal dependencies.
     pub(crate) kind: Option<String>,
+    /// The registry or repository that it is from; `None` for a package of this repository.
+    pub(crate) source: Option<String>,
 }
 
 /// The packages built for the selected platform.

@@ -9,7 +9,8 @@ use http_body::{Frame, SizeHint};
 use http_body_util::BodyExt;
 use http_body_util::combinators::UnsyncBoxBody;
 
-use crate::{BoxError, Status};
+use crate::Status;
+use crate::error::BoxError;
 
 /// The body of a request or response, of any type.
 #[derive(Debug, Default)]

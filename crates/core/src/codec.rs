@@ -1,130 +1,18 @@
 //! Messages as bytes: codecs, compression, and the streams and bodies built on them.
 
 mod buffer;
+mod codecs;
 mod compression;
 mod decode;
 mod encode;
-
-use std::io;
-
-use crate::Status;
+#[cfg(test)]
+pub(crate) mod testing;
 
 pub use self::buffer::{DecodeBuf, EncodeBuf};
+pub use self::codecs::{BufferSettings, Codec, Decoder, Encoder, HEADER_SIZE};
 pub use self::compression::{
     ACCEPT_ENCODING, CompressionEncoding, ENCODING, EnabledCompressionEncodings,
     SingleMessageCompressionOverride,
 };
 pub use self::decode::{MAX_DECODING_MESSAGE_SIZE, Streaming};
 pub use self::encode::EncodeBody;
-
-/// Length of a message's prefix, in bytes: a flag for compression, and the length as four bytes.
-#[doc(hidden)]
-pub const HEADER_SIZE: usize = 5;
-
-/// Encodes and decodes the messages of a method.
-pub trait Codec {
-    /// The messages that are sent.
-    type Encode: Send + 'static;
-    /// The messages that are received.
-    type Decode: Send + 'static;
-    /// Encodes messages of a stream.
-    type Encoder: Encoder<Item = Self::Encode, Error = Status> + Send + 'static;
-    /// Decodes messages of a stream.
-    type Decoder: Decoder<Item = Self::Decode, Error = Status> + Send + 'static;
-
-    /// Returns an encoder for one stream.
-    fn encoder(&mut self) -> Self::Encoder;
-
-    /// Returns a decoder for one stream.
-    fn decoder(&mut self) -> Self::Decoder;
-}
-
-/// Encodes the messages of a stream.
-pub trait Encoder {
-    /// The messages.
-    type Item;
-    /// The error of a message that cannot be encoded.
-    type Error: From<io::Error>;
-
-    /// Appends a message to `buffer`, without prefix.
-    fn encode(&mut self, message: Self::Item, buffer: &mut EncodeBuf<'_>) -> Result<(), Self::Error>;
-
-    /// Returns the sizes of the buffer.
-    fn buffer_settings(&self) -> BufferSettings {
-        BufferSettings::default()
-    }
-}
-
-/// Decodes the messages of a stream.
-pub trait Decoder {
-    /// The messages.
-    type Item;
-    /// The error of bytes that are not a message.
-    type Error: From<io::Error>;
-
-    /// Decodes the message that `buffer` holds, without prefix.
-    fn decode(&mut self, buffer: &mut DecodeBuf<'_>) -> Result<Option<Self::Item>, Self::Error>;
-
-    /// Returns the sizes of the buffer.
-    fn buffer_settings(&self) -> BufferSettings {
-        BufferSettings::default()
-    }
-}
-
-/// Sizes of the buffer into which the messages of a stream are encoded.
-#[derive(Clone, Copy, Debug)]
-pub struct BufferSettings {
-    buffer_size: usize,
-    yield_threshold: usize,
-}
-
-impl BufferSettings {
-    /// Creates settings, in bytes: the initial size of the buffer, and from which number of encoded bytes on they are
-    /// sent although more messages are ready.
-    pub fn new(buffer_size: usize, yield_threshold: usize) -> Self {
-        Self { buffer_size, yield_threshold }
-    }
-}
-
-/// 8 KiB, and 32 KiB.
-impl Default for BufferSettings {
-    fn default() -> Self {
-        Self::new(8 * 1024, 32 * 1024)
-    }
-}
-
-#[cfg(test)]
-pub(crate) mod testing {
-    use bytes::{Buf, BufMut, Bytes};
-
-    use super::{DecodeBuf, Decoder, EncodeBuf, Encoder};
-    use crate::Status;
-
-    /// Messages are bytes.
-    #[derive(Debug, Default)]
-    pub(crate) struct BytesCodec;
-
-    impl Encoder for BytesCodec {
-        type Item = Bytes;
-        type Error = Status;
-
-        fn encode(&mut self, message: Bytes, buffer: &mut EncodeBuf<'_>) -> Result<(), Status> {
-            if message == "invalid" {
-                buffer.put_slice(b"partly");
-                return Err(Status::invalid_argument("no such message"));
-            }
-            buffer.put(message);
-            Ok(())
-        }
-    }
-
-    impl Decoder for BytesCodec {
-        type Item = Bytes;
-        type Error = Status;
-
-        fn decode(&mut self, buffer: &mut DecodeBuf<'_>) -> Result<Option<Bytes>, Status> {
-            let message = buffer.copy_to_bytes(buffer.remaining());
-            if message == "invalid" { Err(Status::internal("not a message")) } else { Ok(Some(message)) }
-        }
-    }
-}

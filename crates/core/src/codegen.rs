@@ -1,4 +1,4 @@
-//! What generated code names.
+//! Names that generated code uses.
 
 pub use std::future::Future;
 pub use std::pin::Pin;

@@ -14,6 +14,7 @@ pub mod codec;
 #[cfg(feature = "codegen")]
 #[doc(hidden)]
 pub mod codegen;
+mod error;
 mod macros;
 pub mod metadata;
 mod method;
@@ -49,5 +50,3 @@ pub use self::status::{ConnectError, Status, TimeoutExpired};
 
 /// A result whose error is a [`Status`] by default.
 pub type Result<T, E = Status> = std::result::Result<T, E>;
-
-pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync + 'static>;

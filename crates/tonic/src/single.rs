@@ -4,37 +4,19 @@
 mod own;
 #[cfg(not(own_vocabulary))]
 mod registry;
-
-use vocabulary::Status;
+mod wire;
 
 #[cfg(own_vocabulary)]
 pub(crate) use own::{decode, encode};
 #[cfg(not(own_vocabulary))]
 pub(crate) use registry::{decode, encode};
-
-const PREFIX_LEN: usize = vocabulary::codec::HEADER_SIZE;
-
-/// Returns true if `wire` is exactly one complete, uncompressed message.
-#[inline]
-pub(crate) fn is_single(wire: &[u8]) -> bool {
-    match wire {
-        [0, a, b, c, d, message @ ..] => message.len() == u32::from_be_bytes([*a, *b, *c, *d]) as usize,
-        _ => false,
-    }
-}
-
-#[cold]
-fn too_large(what: &str, len: usize, limit: usize) -> Status {
-    Status::out_of_range(format!(
-        "Error, {what} message length too large: found {len} bytes, the limit is: {limit} bytes"
-    ))
-}
+pub(crate) use wire::is_single;
 
 #[cfg(test)]
 mod tests {
     use bytes::{Buf, BufMut, Bytes};
-    use vocabulary::Code;
     use vocabulary::codec::{DecodeBuf, Decoder, EncodeBuf, Encoder};
+    use vocabulary::{Code, Status};
 
     use super::*;
 

@@ -108,7 +108,7 @@ fn layer_violations(rules: &Value, metadata: &Metadata) -> Vec<String> {
             violations.push(format!("{}: this crate has no layer; add it to one in {RULES}", package.name));
             continue;
         };
-        for Dependency { name, kind } in &package.dependencies {
+        for Dependency { name, kind, .. } in package.dependencies.iter().filter(|it| it.source.is_none()) {
             let is_allowed = has(&layer["imports"], name) || (kind.is_some() && has(&layer["besides"], name));
             if members.contains(name.as_str()) && !is_allowed && *name != package.name {
                 violations.push(format!("{} must not depend on {name} ({kind:?})", package.name));

@@ -231,7 +231,8 @@ impl Surface {
         missing
     }
 
-    /// Names that `ours` re-exports from its vocabulary, and methods and fields of their types, that `vocabulary` does not have.
+    /// Names that `ours` re-exports from its vocabulary, and methods and fields of their types, that `vocabulary`
+    /// lacks.
     fn vocabulary_missing_from(&self, vocabulary: &Self, ours: &Self) -> BTreeSet<String> {
         let mut missing = BTreeSet::new();
         let (theirs_of, has_of) = (self.members_by_type(), vocabulary.members_by_type());

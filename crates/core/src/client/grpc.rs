@@ -8,14 +8,15 @@ use http::uri::{PathAndQuery, Uri};
 use http::{Method, Version};
 use tokio_stream::{Stream, StreamExt};
 
-use super::GrpcService;
+use super::grpc_service::GrpcService;
 use crate::body::Body;
 use crate::codec::{
     ACCEPT_ENCODING, Codec, CompressionEncoding, Decoder, ENCODING, EnabledCompressionEncodings, EncodeBody,
     Encoder,
 };
+use crate::error::BoxError;
 use crate::metadata::GRPC_CONTENT_TYPE;
-use crate::{BoxError, Code, Request, Response, Status, Streaming};
+use crate::{Code, Request, Response, Status, Streaming};
 
 /// Makes calls over a service; generated clients wrap it.
 #[derive(Clone)]

@@ -7,7 +7,7 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 #[derive(Debug)]
 pub struct DecodeBuf<'a> {
     buffer: &'a mut BytesMut,
-    /// What is left of the message. The buffer may have more.
+    /// Length of the rest of the message. The buffer may have more.
     len: usize,
 }
 

@@ -158,7 +158,7 @@ impl EnabledCompressionEncodings {
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SingleMessageCompressionOverride {
-    /// As the server's settings say.
+    /// The server's settings apply.
     #[default]
     Inherit,
     /// Never compressed.
@@ -251,8 +251,8 @@ pub(super) fn decompress(
     }
 }
 
-/// Returns the largest window that a Zstandard frame may request, as a power of two: `size_max`, but at least 8 MiB, which
-/// every decoder must support (RFC 8878 §3.1.1.1.2).
+/// Returns the largest window that a Zstandard frame may request, as a power of two: `size_max`, but at least 8 MiB,
+/// which every decoder must support (RFC 8878 §3.1.1.1.2).
 #[cfg(feature = "zstd")]
 fn window_log_max(size_max: usize) -> u32 {
     size_max.checked_next_power_of_two().map_or(usize::BITS, usize::ilog2).clamp(23, 31)

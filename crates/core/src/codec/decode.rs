@@ -12,11 +12,13 @@ use http_body_util::BodyExt;
 use sync_wrapper::SyncWrapper;
 use tokio_stream::Stream;
 
-use super::compression::decompress;
-use super::{CompressionEncoding, DecodeBuf, Decoder, HEADER_SIZE};
+use super::buffer::DecodeBuf;
+use super::codecs::{Decoder, HEADER_SIZE};
+use super::compression::{CompressionEncoding, decompress};
+use crate::error::BoxError;
 use crate::metadata::MetadataMap;
 use crate::status::outcome;
-use crate::{BoxError, Code, Status};
+use crate::{Code, Status};
 
 /// Maximum size of a received message, in bytes, if none is set: 4 MiB.
 pub const MAX_DECODING_MESSAGE_SIZE: usize = 4 * 1024 * 1024;
@@ -45,7 +47,7 @@ struct ReceivedBytes {
     has_ended: bool,
 }
 
-/// What sent the body.
+/// The sender of the body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Direction {
     Request,
@@ -255,7 +257,7 @@ impl ReceivedBytes {
                 decoder.decode(&mut DecodeBuf::new(&mut message, len))
             }
             _ => {
-                // What the decoder leaves unread does not belong to the next message.
+                // Bytes that the decoder leaves unread do not belong to the next message.
                 let mut message = DecodeBuf::new(&mut self.buffer, prefix.len);
                 let decoded = decoder.decode(&mut message);
                 message.advance(message.remaining());

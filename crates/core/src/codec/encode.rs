@@ -10,8 +10,9 @@ use pin_project_lite::pin_project;
 use tokio_stream::Stream;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
-use super::compression::compress;
-use super::{CompressionEncoding, EncodeBuf, Encoder, HEADER_SIZE, SingleMessageCompressionOverride};
+use super::buffer::EncodeBuf;
+use super::codecs::{Encoder, HEADER_SIZE};
+use super::compression::{CompressionEncoding, SingleMessageCompressionOverride, compress};
 use crate::Status;
 
 pin_project! {

@@ -27,9 +27,9 @@ pub enum KeyAndMutValueRef<'a> {
 /// A key.
 #[derive(Debug)]
 pub enum KeyRef<'a> {
-    /// Of text.
+    /// A key of text.
     Ascii(&'a MetadataKey<Ascii>),
-    /// Of bytes.
+    /// A key of bytes.
     Binary(&'a MetadataKey<Binary>),
 }
 

@@ -1,4 +1,4 @@
-//! What methods of a [`MetadataMap`](super::MetadataMap) accept as a key.
+//! Types that methods of a [`MetadataMap`](super::MetadataMap) accept as a key.
 
 use http::HeaderName;
 use http::header::{AsHeaderName, IntoHeaderName};

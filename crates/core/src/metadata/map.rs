@@ -215,7 +215,7 @@ impl MetadataMap {
     ///
     /// # Panics
     ///
-    /// As [`insert`](Self::insert).
+    /// The same as for [`insert`](Self::insert).
     pub fn append<K: IntoMetadataKey<Ascii>>(&mut self, key: K, value: MetadataValue<Ascii>) -> bool {
         self.headers.append(key.name(), value.field)
     }
@@ -224,7 +224,7 @@ impl MetadataMap {
     ///
     /// # Panics
     ///
-    /// As [`insert_bin`](Self::insert_bin).
+    /// The same as for [`insert_bin`](Self::insert_bin).
     pub fn append_bin<K: IntoMetadataKey<Binary>>(&mut self, key: K, value: MetadataValue<Binary>) -> bool {
         self.headers.append(key.name(), value.field)
     }

@@ -2,18 +2,18 @@
 
 use tokio_util::sync::CancellationToken;
 
-use super::Request;
+use super::value::Request;
 
 impl<T> Request<T> {
     /// Returns a handle that cancels the call.
     pub fn cancellation_handle(&mut self) -> CancellationHandle {
-        self.extensions.get_or_insert_with(CancellationHandle::new).clone()
+        self.extensions_mut().get_or_insert_with(CancellationHandle::new).clone()
     }
 
     /// Takes the handle that cancels the call, if there is one.
     #[doc(hidden)]
     pub fn remove_cancellation_handle(&mut self) -> Option<CancellationHandle> {
-        self.extensions.remove()
+        self.extensions_mut().remove()
     }
 }
 

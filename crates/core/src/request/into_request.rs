@@ -2,7 +2,7 @@
 
 use futures_core::Stream;
 
-use super::Request;
+use super::value::Request;
 
 /// A message, or a [`Request`] with one.
 ///

@@ -6,14 +6,15 @@ use std::pin::pin;
 use http::header::{CONTENT_TYPE, HeaderValue};
 use tokio_stream::Stream;
 
-use super::{ClientStreamingService, ServerStreamingService, StreamingService, UnaryService};
+use super::services::{ClientStreamingService, ServerStreamingService, StreamingService, UnaryService};
 use crate::body::Body;
 use crate::codec::{
     Codec, CompressionEncoding, ENCODING, EnabledCompressionEncodings, EncodeBody,
     SingleMessageCompressionOverride,
 };
+use crate::error::BoxError;
 use crate::metadata::GRPC_CONTENT_TYPE;
-use crate::{BoxError, Request, Response, Status, Streaming};
+use crate::{Request, Response, Status, Streaming};
 
 /// Handles the calls of one method; a codec encodes and decodes the messages.
 pub struct Grpc<T> {

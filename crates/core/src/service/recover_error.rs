@@ -11,7 +11,8 @@ use pin_project_lite::pin_project;
 use tower_layer::Layer;
 use tower_service::Service;
 
-use crate::{BoxError, Status};
+use crate::Status;
+use crate::error::BoxError;
 
 /// A layer that adds [`RecoverError`].
 #[derive(Clone, Debug, Default)]

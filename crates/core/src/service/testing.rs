@@ -9,7 +9,7 @@ use http::{Request, Response};
 use http_body_util::Full;
 use tower_service::Service;
 
-use crate::BoxError;
+use crate::error::BoxError;
 use crate::server::NamedService;
 
 /// Returns headers, extensions and body of the request.

@@ -4,10 +4,12 @@ use std::error::Error;
 use std::io;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use thiserror::Error;
 
-use super::Status;
-use crate::{BoxError, Code};
+use super::value::Status;
+use crate::Code;
+use crate::error::BoxError;
 
 /// The time for a request passed.
 #[derive(Debug, Error)]
@@ -66,7 +68,7 @@ fn among_sources(error: &(dyn Error + 'static)) -> Option<Status> {
     });
     chain.find_map(|error| {
         if let Some(status) = error.downcast_ref::<Status>() {
-            let (message, details) = (status.message(), status.0.details.clone());
+            let (message, details) = (status.message(), Bytes::copy_from_slice(status.details()));
             let metadata = status.metadata().clone();
             Some(Status::with_details_and_metadata(status.code(), message, details, metadata))
         } else if error.is::<TimeoutExpired>() {

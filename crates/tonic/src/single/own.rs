@@ -4,7 +4,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use vocabulary::codec::{DecodeBuf, Decoder, EncodeBuf, Encoder, MAX_DECODING_MESSAGE_SIZE};
 use vocabulary::{Code, Status};
 
-use super::{PREFIX_LEN, too_large};
+use super::wire::{PREFIX_LEN, too_large};
 
 /// Initial size of the buffer of an encoded message, in bytes.
 const ENCODED_LEN: usize = 512;
@@ -32,7 +32,7 @@ where
     Ok(wire.freeze())
 }
 
-/// Decodes `wire`, for which [`is_single`](super::is_single) returned true.
+/// Decodes `wire`, for which [`is_single`](super::wire::is_single) returned true.
 ///
 /// # Errors
 /// The status that the call ends with if the message cannot be read.

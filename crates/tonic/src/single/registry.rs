@@ -16,7 +16,7 @@ use http_body::{Body as _, Frame};
 use vocabulary::codec::{BufferSettings, DecodeBuf, Decoder, EncodeBody, EncodeBuf, Encoder, Streaming};
 use vocabulary::{Code, Status};
 
-use super::{PREFIX_LEN, too_large};
+use super::wire::{PREFIX_LEN, too_large};
 
 /// Above this size the encoder or decoder is not kept, because its buffers have grown.
 const SMALL_LEN_MAX: usize = 8 << 10;
@@ -112,7 +112,7 @@ impl tokio_stream::Stream for Next {
     }
 }
 
-/// Decodes `wire`, for which [`is_single`](super::is_single) returned true.
+/// Decodes `wire`, for which [`is_single`](super::wire::is_single) returned true.
 ///
 /// # Errors
 /// The status that the call ends with if the message cannot be read.

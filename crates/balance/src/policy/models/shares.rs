@@ -89,8 +89,8 @@ fn report(member: &mut crate::policy::tests::Member, random: &mut Random, now: I
     qps / (cpu_utilization + eps / qps)
 }
 
-/// gRFCs A42 and A61: a key keeps its endpoint whatever other calls there are. An endpoint that fails gives away its own
-/// keys only, and gets the same ones back.
+/// gRFCs A42 and A61: a key keeps its endpoint whatever other calls there are. An endpoint that fails gives away its
+/// own keys only, and gets the same ones back.
 #[test]
 fn ring_hash_is_consistent() {
     const KEYS: u64 = 40;

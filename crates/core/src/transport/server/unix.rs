@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::net::UnixStream;
 use tokio::net::unix::{SocketAddr, UCred};
 
-use super::Connected;
+use super::connected::Connected;
 
 /// The peer of a connection over a UNIX domain socket.
 #[derive(Clone, Debug)]

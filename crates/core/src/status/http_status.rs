@@ -1,0 +1,46 @@
+//! The outcome of a call without `grpc-status`.
+
+use http::{HeaderMap, StatusCode};
+
+use super::value::Status;
+use crate::Code;
+use crate::metadata::MetadataMap;
+
+/// Returns the outcome of a call whose trailers, or headers without a body, are these.
+///
+/// Without `grpc-status` the HTTP status decides ([http-grpc-status-mapping]).
+///
+/// # Errors
+///
+/// The status of a failure, or nothing if both are missing: the response has HTTP status 200 and no `grpc-status`.
+///
+/// [http-grpc-status-mapping]: https://github.com/grpc/grpc/blob/master/doc/http-grpc-status-mapping.md
+pub fn outcome(trailers: Option<&HeaderMap>, http_status: StatusCode) -> Result<(), Option<Status>> {
+    if let Some(status) = trailers.and_then(Status::from_header_map) {
+        return if status.code() == Code::Ok { Ok(()) } else { Err(Some(status)) };
+    }
+    if http_status == StatusCode::OK {
+        return Err(None);
+    }
+    let message =
+        format!("the server responded with HTTP status {} and no grpc-status", http_status.as_u16());
+    let mut status = Status::new(code_of_http(http_status.as_u16()), message);
+    if let Some(trailers) = trailers {
+        *status.metadata_mut() = MetadataMap::from_headers(trailers.clone());
+    }
+    Err(Some(status))
+}
+
+/// Returns the code for a response without `grpc-status`, by its HTTP status ([http-grpc-status-mapping]).
+///
+/// [http-grpc-status-mapping]: https://github.com/grpc/grpc/blob/master/doc/http-grpc-status-mapping.md
+pub fn code_of_http(status: u16) -> Code {
+    match status {
+        400 => Code::Internal,
+        401 => Code::Unauthenticated,
+        403 => Code::PermissionDenied,
+        404 => Code::Unimplemented,
+        429 | 502 | 503 | 504 => Code::Unavailable,
+        _ => Code::Unknown,
+    }
+}
