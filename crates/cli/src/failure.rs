@@ -73,7 +73,7 @@ impl Failure {
 
     /// Returns the failure of a setting, such as certificates. A file that cannot be read is not a bad argument.
     pub(crate) fn setting(error: impl Error) -> Self {
-        let is_io = error.source().is_some_and(|source| source.is::<io::Error>());
+        let is_io = error.source().is_some_and(<dyn Error>::is::<io::Error>);
         if is_io { Self::failed(error) } else { Self::bad_arguments(error) }
     }
 

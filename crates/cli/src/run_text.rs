@@ -127,7 +127,7 @@ fn servers(run: &LoadRun, rows: &mut Rows) {
             continue;
         }
         let more = [server.attempts.text(), why.unwrap_or_default()];
-        let more: String = more.iter().filter(|it| !it.is_empty()).map(|it| format!(", {it}")).collect();
+        let more = more.map(|it| if it.is_empty() { it } else { format!(", {it}") }).concat();
         let failed = server.failed.map_or(String::new(), |failed| format!(", {failed} failed"));
         let latency = server.times().map_or(String::new(), |times| {
             let [p50, p99, max] = times.map(|ns| time(ns as f64));

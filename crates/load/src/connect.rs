@@ -50,7 +50,7 @@ pub enum StartError {
 impl StartError {
     /// Returns whether the target or a setting is invalid. A file that cannot be read is not.
     pub fn is_misuse(&self) -> bool {
-        let is_io = |error: &ConnectError| error.source().is_some_and(|source| source.is::<io::Error>());
+        let is_io = |error: &ConnectError| error.source().is_some_and(<dyn Error>::is::<io::Error>);
         matches!(self, Self::Target(error) if !is_io(error))
     }
 }

@@ -536,7 +536,9 @@ impl Interval {
         self.bytes_received += bytes_received;
         add_times((&mut self.latency_ns, &mut self.histogram), (latency_ns, histogram));
         add_times((&mut self.reply_ns, &mut self.reply_histogram), (reply_ns, reply_histogram));
-        servers.iter().for_each(|server| ServerInterval::add(&mut self.servers, server));
+        for server in servers {
+            ServerInterval::add(&mut self.servers, server);
+        }
     }
 }
 
@@ -731,7 +733,7 @@ mod tests {
     fn connections_are_counted_as_requested() {
         let check = |lanes, to_each_server, expected: [&str; 2]| {
             let (targets, connections) = (vec!["a:1,b:1".to_owned(), "c:1".to_owned()], 4);
-            let run = LoadRun { lanes, to_each_server, targets, connections, ..LoadRun::of_tests() };
+            let run = LoadRun { targets, connections, lanes, to_each_server, ..LoadRun::of_tests() };
             assert_eq!([run.requested_connections(), run.connections_phrase()], expected);
         };
         check(None, false, ["4 requested", "4 connections"]);

@@ -51,10 +51,10 @@ mod tests {
     }
 
     #[test]
-    fn tonic_timeout_is_in_grpc_timeout_header() {
+    fn timeout_is_in_grpc_timeout_header() {
         let mut request = thalweg_core::Request::new(());
         assert!(request.metadata().as_ref().get("grpc-timeout").is_none());
         request.set_timeout(std::time::Duration::from_millis(1_500));
-        assert_eq!(request.metadata().as_ref().get("grpc-timeout").unwrap(), "1500000u");
+        assert_eq!(request.metadata().as_ref().get("grpc-timeout").unwrap(), "1500m");
     }
 }

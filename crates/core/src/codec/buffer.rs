@@ -6,7 +6,7 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 /// The bytes of one received message.
 #[derive(Debug)]
 pub struct DecodeBuf<'a> {
-    buffer: &'a mut BytesMut,
+    buffer: &'a mut Bytes,
     /// Length of the rest of the message. The buffer may have more.
     len: usize,
 }
@@ -14,7 +14,7 @@ pub struct DecodeBuf<'a> {
 impl<'a> DecodeBuf<'a> {
     /// Takes the first `len` bytes of a buffer.
     #[doc(hidden)]
-    pub fn new(buffer: &'a mut BytesMut, len: usize) -> Self {
+    pub fn new(buffer: &'a mut Bytes, len: usize) -> Self {
         debug_assert!(len <= buffer.len());
         Self { buffer, len }
     }
@@ -43,7 +43,7 @@ impl Buf for DecodeBuf<'_> {
     fn copy_to_bytes(&mut self, len: usize) -> Bytes {
         assert!(len <= self.len, "read beyond the end of the message: {len} of {}", self.len);
         self.len -= len;
-        self.buffer.split_to(len).freeze()
+        self.buffer.split_to(len)
     }
 }
 
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn decoder_sees_one_message() {
-        let mut buffer = BytesMut::from(&b"abcdrest"[..]);
+        let mut buffer = Bytes::from_static(b"abcdrest");
         let mut message = DecodeBuf::new(&mut buffer, 4);
         assert_eq!((message.remaining(), message.chunk()), (4, &b"abcd"[..]));
         message.advance(1);
@@ -126,13 +126,13 @@ mod tests {
     #[test]
     #[should_panic(expected = "read beyond the end of the message: 3 of 2")]
     fn reading_beyond_the_message_panics() {
-        DecodeBuf::new(&mut BytesMut::from(&b"abcd"[..]), 2).copy_to_bytes(3);
+        DecodeBuf::new(&mut Bytes::from_static(b"abcd"), 2).copy_to_bytes(3);
     }
 
     #[test]
     #[should_panic(expected = "advance beyond the end of the message: 3 of 2")]
     fn advancing_beyond_the_message_panics() {
-        DecodeBuf::new(&mut BytesMut::from(&b"abcd"[..]), 2).advance(3);
+        DecodeBuf::new(&mut Bytes::from_static(b"abcd"), 2).advance(3);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::io::Write;
 
 #[cfg(any(feature = "gzip", feature = "deflate"))]
 use bytes::BufMut;
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::Status;
@@ -220,7 +220,7 @@ pub(super) fn decompress(
     encoding: CompressionEncoding,
     message: &[u8],
     size_max: usize,
-) -> Result<BytesMut, Status> {
+) -> Result<Bytes, Status> {
     match encoding {
         #[cfg(feature = "gzip")]
         CompressionEncoding::Gzip => {
@@ -264,7 +264,7 @@ fn inflate<D: Read>(
     len: usize,
     size_max: usize,
     is_at_end: impl FnOnce(D) -> bool,
-) -> Result<BytesMut, Status> {
+) -> Result<Bytes, Status> {
     // An estimate, limited by what has arrived: text shrinks to about a third.
     let mut inflated = Vec::with_capacity(len.saturating_mul(3).min(size_max));
     let limit = (size_max as u64).saturating_add(1);
@@ -273,7 +273,7 @@ fn inflate<D: Read>(
         return Err(too_large(size_max));
     }
     // Only one member, stream or frame: a million empty ones would make each byte of a peer too expensive.
-    if is_at_end(decoder) { Ok(bytes::Bytes::from(inflated).into()) } else { Err(trailing()) }
+    if is_at_end(decoder) { Ok(inflated.into()) } else { Err(trailing()) }
 }
 
 #[cfg(any(feature = "gzip", feature = "deflate", feature = "zstd"))]

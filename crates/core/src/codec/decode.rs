@@ -39,8 +39,8 @@ struct ReceivedBytes {
     direction: Direction,
     encoding: Option<CompressionEncoding>,
     message_size_max: usize,
-    /// Received bytes, from the start of the next prefix or message.
-    buffer: BytesMut,
+    /// Received bytes, from the start of the next prefix or message. Messages are decoded from there, without a copy.
+    buffer: Bytes,
     /// The prefix of the message that is awaited, if it has been read.
     prefix: Option<Prefix>,
     trailers: Option<HeaderMap>,
@@ -133,7 +133,7 @@ impl<T> Streaming<T> {
                 direction,
                 encoding,
                 message_size_max: message_size_max.unwrap_or(MAX_DECODING_MESSAGE_SIZE),
-                buffer: BytesMut::new(),
+                buffer: Bytes::new(),
                 prefix: None,
                 trailers: None,
                 has_ended: false,
@@ -200,26 +200,32 @@ impl<T> Streaming<T> {
 
 impl ReceivedBytes {
     /// Takes the prefix of the next message if the whole message has arrived.
+    #[inline]
     fn complete_message(&mut self) -> Result<Option<Prefix>, Status> {
         let prefix = match self.prefix {
             Some(prefix) => prefix,
-            None if self.buffer.len() < HEADER_SIZE => return Ok(None),
             None => {
-                let prefix = self.read_prefix()?;
-                self.prefix = Some(prefix);
+                let Some(&[flag, a, b, c, d]) = self.buffer.first_chunk() else { return Ok(None) };
+                let prefix = self.check(flag, u32::from_be_bytes([a, b, c, d]) as usize)?;
+                self.buffer.advance(HEADER_SIZE);
                 prefix
             }
         };
-        if self.buffer.len() < prefix.len {
-            return Ok(None);
-        }
-        self.prefix = None;
-        Ok(Some(prefix))
+        let is_complete = self.buffer.len() >= prefix.len;
+        self.prefix = if is_complete { None } else { Some(prefix) };
+        Ok(is_complete.then_some(prefix))
     }
 
-    fn read_prefix(&mut self) -> Result<Prefix, Status> {
-        let flag = self.buffer.get_u8();
-        let len = self.buffer.get_u32() as usize;
+    #[inline]
+    fn check(&self, flag: u8, len: usize) -> Result<Prefix, Status> {
+        if (flag == 0 || (flag == 1 && self.encoding.is_some())) && len <= self.message_size_max {
+            return Ok(Prefix { is_compressed: flag == 1, len });
+        }
+        Err(self.invalid_prefix(flag, len))
+    }
+
+    #[cold]
+    fn invalid_prefix(&self, flag: u8, len: usize) -> Status {
         if flag > 1 {
             let response = match self.direction {
                 Direction::Response(status) => format!(" in a response with HTTP status {status}"),
@@ -284,22 +290,29 @@ impl ReceivedBytes {
 
     fn take(&mut self, frame: Frame<Bytes>) {
         match frame.into_data() {
-            Ok(data) if self.buffer.is_empty() => {
-                // A piece that nothing else refers to becomes the buffer; another one is copied.
-                self.buffer = data.try_into_mut().unwrap_or_else(|data| BytesMut::from(&data[..]));
-            }
-            Ok(data) => {
-                if let Some(Prefix { len, .. }) = self.prefix {
-                    self.buffer.reserve(len.saturating_sub(self.buffer.len()).max(data.len()));
-                }
-                self.buffer.extend_from_slice(&data);
-            }
+            Ok(data) if self.buffer.is_empty() => self.buffer = data,
+            Ok(data) => self.gather(&data),
             Err(frame) => {
                 if let Ok(trailers) = frame.into_trailers() {
                     self.trailers.get_or_insert_default().extend(trailers);
                 }
             }
         }
+    }
+
+    /// Appends to a message that is not complete. The buffer grows with what arrives, not by the declared length.
+    fn gather(&mut self, data: &[u8]) {
+        let buffer = std::mem::take(&mut self.buffer);
+        let arrived = buffer.len() + data.len();
+        let capacity = self.prefix.map_or(arrived, |prefix| prefix.len.min(2 * arrived).max(arrived));
+        let mut gathered = buffer.try_into_mut().unwrap_or_else(|buffer| {
+            let mut gathered = BytesMut::with_capacity(capacity);
+            gathered.extend_from_slice(&buffer);
+            gathered
+        });
+        gathered.reserve(capacity - gathered.len());
+        gathered.extend_from_slice(data);
+        self.buffer = gathered.freeze();
     }
 
     /// Returns the status of a call that has ended and failed.

@@ -325,7 +325,7 @@ async fn expired_call_is_never_sent() {
     check(&balanced, None, &NO_METADATA).await;
     let request =
         raw_calls::request("/test.Echo/Echo", "application/grpc", raw_calls::Pieces::of([b"\0\0\0\0\x01x"]));
-    let error = raw_calls::send(&of_config, request).await.err().expect("no time");
+    let error = raw_calls::send(&of_config, request).await.expect_err("no time");
     assert_eq!(error.code(), Code::DeadlineExceeded, "{error}");
     sleep(Duration::from_millis(20)).await;
     assert_eq!(service.started(), 0);

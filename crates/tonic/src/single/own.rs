@@ -1,6 +1,6 @@
 //! Uncompressed messages that are the only one of their direction: encoded and decoded in one step.
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::{Buf, BufMut, Bytes, BytesMut};
 use vocabulary::codec::{DecodeBuf, Decoder, EncodeBuf, Encoder, MAX_DECODING_MESSAGE_SIZE};
 use vocabulary::{Code, Status};
 
@@ -36,7 +36,7 @@ where
 ///
 /// # Errors
 /// The status that the call ends with if the message cannot be read.
-pub(crate) fn decode<D>(mut decoder: D, wire: Bytes, size_max: Option<usize>) -> Result<D::Item, Status>
+pub(crate) fn decode<D>(mut decoder: D, mut wire: Bytes, size_max: Option<usize>) -> Result<D::Item, Status>
 where
     D: Decoder<Error = Status> + Send + 'static,
     D::Item: Send + 'static,
@@ -46,8 +46,7 @@ where
     if len > limit {
         return Err(too_large("decoded", len, limit));
     }
-    let mut buffer =
-        wire.slice(PREFIX_LEN..).try_into_mut().unwrap_or_else(|message| BytesMut::from(&message[..]));
-    let decoded = decoder.decode(&mut DecodeBuf::new(&mut buffer, len))?;
+    wire.advance(PREFIX_LEN);
+    let decoded = decoder.decode(&mut DecodeBuf::new(&mut wire, len))?;
     decoded.ok_or_else(|| Status::new(Code::Internal, "Missing message."))
 }

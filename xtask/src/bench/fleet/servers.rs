@@ -117,7 +117,7 @@ impl Fleet {
         let path = workspace::output().join(format!("{}.hosts", self.name));
         let silent = silent_first.then_some(IpAddr::V6(SILENT));
         let addresses = silent.into_iter().chain(self.addresses.map(|address| address.ip()));
-        let lines = addresses.map(|ip| format!("{ip} {}\n", self.name)).collect::<String>();
+        let lines = addresses.map(|ip| format!("{ip} {}\n", self.name)).collect::<Vec<_>>().concat();
         fs::write(&path, format!("127.0.0.1 localhost\n{lines}"))?;
         let script = r#"mount --bind "$0" /etc/hosts && exec "$@""#;
         let user = if tools::is_root() { "" } else { "--map-root-user" };

@@ -85,7 +85,7 @@ fn report(member: &mut crate::policy::tests::Member, random: &mut Random, now: I
     let qps = 100.0 * (1 + random.below(10)) as f64;
     let cpu_utilization = 0.2 * (1 + random.below(5)) as f64;
     let eps = qps * random.of(&[0.0, 0.1, 0.2]);
-    member.report = Some(LoadReport { qps, eps, cpu_utilization, ..LoadReport::new(now) });
+    member.report = Some(LoadReport { cpu_utilization, qps, eps, ..LoadReport::new(now) });
     qps / (cpu_utilization + eps / qps)
 }
 
