@@ -231,22 +231,15 @@ impl ReceivedBytes {
                 Direction::Response(status) => format!(" in a response with HTTP status {status}"),
                 Direction::Request | Direction::EmptyResponse => String::new(),
             };
-            return Err(Status::internal(format!(
+            return Status::internal(format!(
                 "the compressed flag of a message is {flag}{response}; 0 and 1 are valid"
-            )));
-        }
-        if flag == 1 && self.encoding.is_none() {
-            return Err(Status::internal(
-                "a message is flagged as compressed, but there is no grpc-encoding",
             ));
         }
-        if len > self.message_size_max {
-            let max = self.message_size_max;
-            return Err(Status::out_of_range(format!(
-                "a message of {len} bytes is larger than {max}, the maximum"
-            )));
+        if flag == 1 && self.encoding.is_none() {
+            return Status::internal("a message is flagged as compressed, but there is no grpc-encoding");
         }
-        Ok(Prefix { is_compressed: flag == 1, len })
+        let max = self.message_size_max;
+        Status::out_of_range(format!("a message of {len} bytes is larger than {max}, the maximum"))
     }
 
     /// Decodes the message at the front of the buffer.
