@@ -202,14 +202,13 @@ impl ReceivedBytes {
     /// Takes the prefix of the next message if the whole message has arrived.
     #[inline]
     fn complete_message(&mut self) -> Result<Option<Prefix>, Status> {
-        let prefix = match self.prefix {
-            Some(prefix) => prefix,
-            None => {
-                let Some(&[flag, a, b, c, d]) = self.buffer.first_chunk() else { return Ok(None) };
-                let prefix = self.check(flag, u32::from_be_bytes([a, b, c, d]) as usize)?;
-                self.buffer.advance(HEADER_SIZE);
-                prefix
-            }
+        let prefix = if let Some(prefix) = self.prefix {
+            prefix
+        } else {
+            let Some(&[flag, a, b, c, d]) = self.buffer.first_chunk() else { return Ok(None) };
+            let prefix = self.check(flag, u32::from_be_bytes([a, b, c, d]) as usize)?;
+            self.buffer.advance(HEADER_SIZE);
+            prefix
         };
         let is_complete = self.buffer.len() >= prefix.len;
         self.prefix = if is_complete { None } else { Some(prefix) };
