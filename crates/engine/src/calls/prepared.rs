@@ -23,6 +23,8 @@ pub(super) struct Prepared {
     pub(super) fields: RequestFields,
     pub(super) outgoing: Outgoing,
     pub(super) deadline: Option<Instant>,
+    /// The deadline may have passed when the call starts.
+    has_short_timeout: bool,
     pub(super) measure: CallMeasure,
     /// Reported in the call's errors.
     pub(super) progress: CallProgress,
@@ -112,6 +114,7 @@ impl Prepared {
                 options.compression_threshold,
             ),
             deadline: timeout.and_then(|timeout| Instant::now().checked_add(timeout)),
+            has_short_timeout: timeout.is_some_and(|timeout| timeout < TIMER_GRANULARITY),
             measure,
             progress: CallProgress::new(),
             failure: OnceLock::new(),
@@ -138,6 +141,7 @@ impl Prepared {
             fields: RequestFields { fixed: Arc::clone(&fixed.fields), extra },
             outgoing: Outgoing::default(),
             deadline: timeout.and_then(|timeout| Instant::now().checked_add(timeout)),
+            has_short_timeout: timeout.is_some_and(|timeout| timeout < TIMER_GRANULARITY),
             measure,
             progress: CallProgress::new(),
             failure: OnceLock::new(),
@@ -183,17 +187,18 @@ impl Prepared {
         emitted.is_ok().then_some(extra)
     }
 
-    /// Runs the call until its deadline. Not even started after it: timers are coarse, and a response may be faster.
-    pub(super) async fn within<T>(
-        &self,
-        deadline: Instant,
-        call: impl Future<Output = Result<T, Status>>,
-    ) -> Result<T, Status> {
-        if deadline <= Instant::now() {
-            self.progress.note(Phase::Unsent);
-            return Err(Status::deadline_exceeded());
-        }
-        within(Some(deadline), call).await
+    /// Returns whether the deadline has passed already. Such a call is not even started: timers are coarse, and a
+    /// response may be faster.
+    #[inline]
+    pub(super) fn has_expired(&self) -> bool {
+        self.has_short_timeout && self.deadline.is_some_and(|deadline| deadline <= Instant::now())
+    }
+
+    /// Returns the status of a call that [has expired](Self::has_expired).
+    #[cold]
+    pub(super) fn expired(&self) -> Status {
+        self.progress.note(Phase::Unsent);
+        Status::deadline_exceeded()
     }
 
     /// Prepares another attempt that is measured for itself while others are under way. `previous` is the number of
@@ -206,7 +211,8 @@ impl Prepared {
             extra: self.fields.extra.clone(),
         });
         let (progress, failure) = (CallProgress::new(), OnceLock::new());
-        Self { fields, outgoing: self.outgoing, deadline: self.deadline, measure, progress, failure }
+        let (outgoing, deadline, has_short_timeout) = (self.outgoing, self.deadline, self.has_short_timeout);
+        Self { fields, outgoing, deadline, has_short_timeout, measure, progress, failure }
     }
 
     /// Notes how far a hedged attempt got, for the call's error.
@@ -299,6 +305,9 @@ fn refused(status: Status, channel: &Channel, method: &Method) -> Status {
     let (path, target) = (method.path(), &channel.target());
     status.with_call_context(CallContext { path, target, peer: None, attempt: 1, phase: Some(Phase::Unsent) })
 }
+
+/// Timeouts below this may pass without a timer's notice: Tokio's timers have a granularity of 1 ms.
+const TIMER_GRANULARITY: Duration = Duration::from_millis(2);
 
 /// Runs `step` until the deadline.
 pub(super) async fn within<T>(

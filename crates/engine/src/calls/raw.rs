@@ -11,7 +11,7 @@ use thalweg_balance::service_config::MethodConfig;
 use tokio::time::sleep_until;
 
 use super::duplex::Duplex;
-use super::prepared::Prepared;
+use super::prepared::{Prepared, within};
 use super::unary;
 use super::unary_attempt::{Arrived, AwaitedResponse, Outcome};
 use crate::call_context::Phase;
@@ -189,7 +189,8 @@ impl<B: OutgoingBody> PendingRequest<B> {
         });
         let outcome = match call.deadline {
             None => sent.await,
-            Some(deadline) => Box::pin(call.within(deadline, sent)).await,
+            Some(_) if call.has_expired() => Err(call.expired()),
+            deadline => Box::pin(within(deadline, sent)).await,
         };
         outcome.map_err(|status| {
             let status = call.failed(status, channel, &fixed_headers.method);

@@ -59,7 +59,8 @@ impl Channel {
         // A call given up here is dropped before its outcome is known, so its measure is kept until then.
         let outcome = match call.deadline {
             None => started.await,
-            Some(deadline) => call.within(deadline, started).await,
+            Some(_) if call.has_expired() => Err(call.expired()),
+            deadline => within(deadline, started).await,
         };
         outcome.map_err(|status| {
             let status = call.failed(status, self, method);

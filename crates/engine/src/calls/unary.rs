@@ -9,7 +9,7 @@ use thalweg_balance::service_config::AttemptPolicy;
 
 use super::attempts::{Attempts, FailureKind};
 use super::hedged_unary;
-use super::prepared::Prepared;
+use super::prepared::{Prepared, within};
 use super::unary_attempt::{
     Arrived, Attempt, AwaitedResponse, Outcome, POOLED_INBOX_CAPACITY_MAX, UnaryAttempt, put_inbox,
 };
@@ -57,7 +57,8 @@ impl Channel {
                 let attempts = pin!(attempts(self, &call, message, options, awaited));
                 match call.deadline {
                     None => attempts.await,
-                    Some(deadline) => call.within(deadline, attempts).await,
+                    Some(_) if call.has_expired() => Err(call.expired()),
+                    deadline => within(deadline, attempts).await,
                 }
             };
             match outcome {
