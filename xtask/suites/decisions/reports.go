@@ -34,7 +34,7 @@ var loads = []load{
 	{QPS: 300, EPS: 150, CPU: 0.5},
 }
 
-var shares = []float64{200. / 1100, 600. / 1100, 300. / 1100}
+var sharesOfLoads = []float64{200. / 1100, 600. / 1100, 300. / 1100}
 
 const (
 	// Both stacks choose servers by a schedule, not at random, so that shares are nearly exact.
@@ -77,7 +77,7 @@ func observeReports(reference *grpcGo, ours *command) (failed int, err error) {
 			if err != nil {
 				return failed, fmt.Errorf("%s: %w", name, err)
 			}
-			failed += report(name, percentages(shares, shares), percentages(shares, got), nil)
+			failed += report(name, percentages(sharesOfLoads, sharesOfLoads), percentages(sharesOfLoads, got), nil)
 		}
 	}
 	expected := loads[2].text()
@@ -139,7 +139,7 @@ func distribution(of client, at reporters, config string) ([]float64, error) {
 }
 
 func makeCall(of client) error {
-	code, err := of.call(timeoutDefault, false)
+	code, err := of.call(timeoutDefault, false, "")
 	if err == nil && code != "OK" {
 		err = fmt.Errorf("a call ended with %s", code)
 	}
