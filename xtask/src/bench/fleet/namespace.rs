@@ -1,5 +1,6 @@
 //! A network namespace, in which a server can fall silent: neither its kernel nor the client's learns of it.
 
+use std::path::Path;
 use std::process;
 
 use crate::failure::Result;
@@ -25,6 +26,7 @@ impl Namespace {
             return Err(missing!("a network namespace needs root; run this as root"));
         }
         tools::debian("iproute2", &["ip"])?;
+        remove_abandoned()?;
         let name = format!("thalweg-{}", process::id());
         let link = format!("tw{}", process::id());
         ip(&format!("netns add {name}"))?;
@@ -55,6 +57,15 @@ impl Drop for Namespace {
         let _ = ip(&format!("link delete {}", self.link));
         let _ = ip(&format!("netns delete {}", self.name));
     }
+}
+
+/// Removes namespaces of processes that were killed: their addresses are the same.
+fn remove_abandoned() -> Result<()> {
+    let listed = Job::new("ip").words("netns list").quiet_text()?;
+    let names = listed.lines().filter_map(|line| line.split_whitespace().next());
+    let is_abandoned =
+        |name: &&str| name.strip_prefix("thalweg-").is_some_and(|id| !Path::new("/proc").join(id).exists());
+    names.filter(is_abandoned).try_for_each(|name| ip(&format!("netns delete {name}")))
 }
 
 fn ip(words: &str) -> Result<()> {
