@@ -4,8 +4,6 @@ use std::time::Duration;
 
 use http::{HeaderMap, HeaderName};
 
-use crate::Status;
-
 /// Name of the field.
 pub const NAME: HeaderName = HeaderName::from_static("grpc-timeout");
 
@@ -106,7 +104,7 @@ pub fn parse(value: &[u8]) -> Result<Duration, MalformedTimeout> {
     }
 }
 
-/// Returns the timeout in a request's metadata, where tonic's `Request::set_timeout` stores it.
+/// Returns the timeout in a request's metadata, where `Request::set_timeout` stores it.
 ///
 /// It is not sent from there: the channel uses it as the call's deadline.
 #[inline]
@@ -123,29 +121,14 @@ fn find(metadata: &HeaderMap) -> Result<Option<Duration>, MalformedTimeout> {
     value.map(|value| parse(value.as_bytes())).transpose()
 }
 
-/// Returns the timeout in a request's metadata, stored there by tonic's `Request::set_timeout`.
-///
-/// # Errors
-/// INTERNAL if it is malformed.
-pub fn request_timeout(metadata: &HeaderMap) -> Result<Option<Duration>, Status> {
-    Ok(from_metadata(metadata)?)
-}
-
 /// A malformed `grpc-timeout`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("malformed grpc-timeout {0:?}: expected one to eight digits and one of H, M, S, m, u, n")]
 pub struct MalformedTimeout(String);
 
-impl From<MalformedTimeout> for Status {
-    fn from(error: MalformedTimeout) -> Status {
-        Status::internal(error.to_string())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Code;
     use crate::testing::Seeded;
 
     /// Checks that `timeout` is sent as `value`, and read as `received`.
@@ -206,7 +189,6 @@ mod tests {
         {
             let error = parse(value.as_bytes()).unwrap_err();
             assert_eq!(error, MalformedTimeout(value.to_owned()));
-            assert_eq!(Status::from(error).code(), Code::Internal);
         }
     }
 

@@ -12,6 +12,7 @@ use thalweg_balance::retry::{
 };
 use thalweg_balance::service_config::{MethodConfig, PolicyRegistry, ServiceConfigSelection};
 use thalweg_balance::{Address, Backoff, ConnectivityState, Endpoint, Locality};
+use thalweg_core::timeout;
 use thalweg_http2::FixedFields;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Instant;
@@ -23,7 +24,7 @@ use crate::endpoints::{BalancedConfig, Configuration, Endpoints};
 use crate::event_log::EventLog;
 use crate::executor::{Executor, ExecutorOptions};
 use crate::grpc::compression::EncodingSet;
-use crate::grpc::{request, timeout};
+use crate::grpc::request;
 use crate::lanes::{
     Addresses, ChannelParts, ConnectStep, ConnectionOptions, Connector, Lane, Lanes, Maintenance, Sockets,
     StepWatcher, Transport,

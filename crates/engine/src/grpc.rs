@@ -12,7 +12,6 @@ pub(crate) mod content_type;
 pub(crate) mod envelope;
 pub(crate) mod header_cache;
 pub(crate) mod metadata;
-pub(crate) mod percent;
 pub(crate) mod request;
 pub(crate) mod response;
 pub(crate) mod status;

@@ -11,7 +11,7 @@ use http::HeaderValue;
 use thiserror::Error;
 
 /// gRPC's Base64, sent without padding. As in other implementations, received values may be padded, and unused bits of
-/// the last character are ignored.
+/// the last character are ignored. tonic's decoder is stricter.
 pub const BASE64: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new()

@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use http::HeaderMap;
 use thalweg_balance::policy::RingHash;
+use thalweg_core::timeout;
 use thalweg_http2::{Block, FieldList, FixedFields, Indexing};
 use tokio::time::{Instant, timeout_at};
 
 use crate::call_context::{CallContext, CallProgress, Phase};
 use crate::channel::Channel;
 use crate::connection::{CallPosition, Connection, Outgoing, SlotKey};
-use crate::grpc::{metadata, request, timeout};
+use crate::grpc::{metadata, request};
 use crate::measure::CallMeasure;
 use crate::method::Method;
 use crate::options::CallOptions;

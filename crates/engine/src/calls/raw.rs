@@ -19,12 +19,12 @@ use crate::channel::Channel;
 use crate::connection::{Connection, End, Inbox, RawBody, RawLimits, RawReader, Slot, SlotKey, WakesOn};
 use crate::grpc::envelope::SizeCheck;
 use crate::grpc::response::ResponseHeaders;
-use crate::grpc::timeout::{self, TimeoutValue};
 use crate::options::CallOptions;
 use crate::raw::{self, Front, OutgoingBody, Piece, Pieces, Trailers, check_received, check_sent};
 use crate::request_headers::RawRequestHeaders;
 use crate::service_settings::NotResolved;
 use crate::status::{Code, Status};
+use thalweg_core::timeout::{self, TimeoutValue};
 
 impl Channel {
     /// Sends a raw request and returns the response once its headers have arrived; the body continues to be sent.

@@ -1,27 +1,14 @@
 //! Custom metadata: conversion between a [`HeaderMap`] and header fields.
 
-use base64::{
-    Engine,
-    alphabet::STANDARD,
-    engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
-};
+use base64::Engine;
 use http::{
     HeaderMap, HeaderName, HeaderValue,
     header::{InvalidHeaderName, InvalidHeaderValue},
 };
+use thalweg_core::metadata::BASE64;
 use thalweg_http2::fields::{Field, FieldList, Indexing};
 
 use crate::status::Status;
-
-/// gRPC's Base64, sent without padding. As in other implementations, received values may be padded, and unused bits of
-/// the last character are ignored. tonic's decoder, which an application may use on the values, is stricter.
-pub(super) const BASE64: GeneralPurpose = GeneralPurpose::new(
-    &STANDARD,
-    GeneralPurposeConfig::new()
-        .with_encode_padding(false)
-        .with_decode_padding_mode(DecodePaddingMode::Indifferent)
-        .with_decode_allow_trailing_bits(true),
-);
 
 /// Maximum metadata sent by one call, in bytes as counted by RFC 9113 §10.5.1. Most servers accept this much.
 pub const SENT_SIZE_MAX: usize = 16 * 1024;

@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
+use thalweg_core::timeout::{self, TimeoutValue};
 use thalweg_http2::fields::{Field, FieldList, Indexing};
 
 use super::{
     compression::{Encoding, EncodingSet},
     content_type,
     metadata::{self, Collector, MetadataTooLarge},
-    timeout::{self, TimeoutValue},
 };
 use crate::connection_info::ConnectionInfo;
 use crate::status::Status;

@@ -4,12 +4,13 @@ use std::borrow::Cow;
 
 use base64::Engine;
 use http::HeaderMap;
+use thalweg_core::metadata::BASE64;
+use thalweg_core::percent;
 use thalweg_http2::fields::{Field, FieldList, Indexing};
 
 use super::{
     code,
-    metadata::{self, BASE64, FIELD_OVERHEAD, LIST_SIZE_MAX, MetadataError},
-    percent,
+    metadata::{self, FIELD_OVERHEAD, LIST_SIZE_MAX, MetadataError},
 };
 use crate::status::{Code, Status, StatusParts};
 

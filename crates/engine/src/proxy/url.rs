@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use http::Uri;
 
-use crate::grpc::percent;
 #[cfg(feature = "tls")]
 use crate::tls::ClientTlsConfig;
+use thalweg_core::percent;
 
 /// A proxy, parsed from its URL: `http://proxy.example:3128`, `http://user:password@proxy.example:3128`,
 /// `https://proxy.example:3128` with the feature `tls`, or `socks5://proxy.example:1080` with the feature `socks`.
