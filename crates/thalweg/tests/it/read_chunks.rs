@@ -1,6 +1,6 @@
 //! A server responds to the first requests of a batch before it has read the rest, so that both ends work in parallel.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -11,40 +11,29 @@ use thalweg::{CallOptions, Channel, Raw, Request, Response, Server, ServiceOptio
 use tokio::runtime::{Builder, Runtime};
 
 /// Calls until the connection counts as the only one of its thread.
-const CALLS_BEFORE: usize = 100;
+const CALLS_BEFORE: usize = 50;
+/// Pause before each of them. A server that spins between calls counts nothing.
+const PAUSE: Duration = Duration::from_millis(2);
 /// Calls per batch; many more than one chunk holds.
 const BATCH: usize = 60;
-/// If the server did not sleep before a batch arrived, it reads it as one, and the test sends another batch.
-const BATCHES_MAX: usize = 100;
+/// A server that did not sleep before the batch arrived reads it as one. Then another server gets a batch: this one's
+/// handler counts as slow.
+const SERVERS_MAX: usize = 20;
 
-/// Echoes; the last call of a batch blocks the thread until another call's caller has its response.
+/// Echoes; the last call of the batch blocks the thread until another call's caller has its response.
 struct WaitsForFirst {
     started: AtomicUsize,
-    /// Batch number, from one, of a call with a response.
-    response_receiver: Mutex<Receiver<usize>>,
-    timed_out: Arc<AtomicUsize>,
+    responses: Mutex<Receiver<()>>,
+    has_timed_out: Arc<AtomicBool>,
 }
 
 impl WaitsForFirst {
     fn echo(&self, request: Request<Raw>) -> Response<Raw> {
-        let number = self.started.fetch_add(1, Ordering::SeqCst) + 1;
-        if number > CALLS_BEFORE && (number - CALLS_BEFORE).is_multiple_of(BATCH) {
-            self.wait((number - CALLS_BEFORE) / BATCH);
+        if self.started.fetch_add(1, Ordering::SeqCst) + 1 == CALLS_BEFORE + BATCH {
+            let first = self.responses.lock().expect("no panic").recv_timeout(Duration::from_secs(1));
+            self.has_timed_out.store(first.is_err(), Ordering::SeqCst);
         }
         Response::new(request.into_inner())
-    }
-
-    fn wait(&self, batch: usize) {
-        let response_receiver = self.response_receiver.lock().expect("no panic");
-        loop {
-            match response_receiver.recv_timeout(Duration::from_secs(1)) {
-                // From an earlier batch that got its responses at once.
-                Ok(other) if other < batch => {}
-                Ok(_) => return,
-                Err(_) => break,
-            }
-        }
-        self.timed_out.fetch_add(1, Ordering::SeqCst);
     }
 }
 
@@ -75,44 +64,50 @@ fn serve(service: WaitsForFirst) -> String {
     bound.recv().expect("a server")
 }
 
-async fn call(channel: Channel, response_receiver: Option<(Sender<usize>, usize)>) {
+async fn call(channel: Channel, responses: Option<Sender<()>>) {
     let response: Result<Response<Raw>, Status> =
         channel.unary(&ECHO, Request::new(raw("x")), &CallOptions::default()).await;
-    if let Some((response_receiver, batch)) = response_receiver {
+    if let Some(responses) = responses {
         // Only one is waited for.
-        let _ = response_receiver.send(batch);
+        let _ = responses.send(());
     }
     assert_eq!(response.expect("a response").into_inner(), raw("x"));
 }
 
-#[test]
-fn first_of_batch_is_answered_while_last_runs() {
-    let (response_sender, response_receiver) = mpsc::channel();
-    let timed_out = Arc::new(AtomicUsize::new(0));
+/// Returns whether a call of a batch is answered before the last of the batch is done.
+async fn answers_during_batch() -> bool {
+    let (response_sender, responses) = mpsc::channel();
+    let has_timed_out = Arc::new(AtomicBool::new(false));
     let target = serve(WaitsForFirst {
         started: AtomicUsize::new(0),
-        response_receiver: Mutex::new(response_receiver),
-        timed_out: timed_out.clone(),
+        responses: Mutex::new(responses),
+        has_timed_out: has_timed_out.clone(),
     });
+    // With a second connection, this one would not be the only one of the server's thread.
+    let channel = Channel::builder(target).lanes(1).connect().await.expect("a server");
+    for _ in 0..CALLS_BEFORE {
+        tokio::time::sleep(PAUSE).await;
+        call(channel.clone(), None).await;
+    }
+    // The server is asleep by then, unless the machine is busy.
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    // All are encoded before the connection's task runs, so they leave in one write.
+    let one = || tokio::spawn(call(channel.clone(), Some(response_sender.clone())));
+    let calls: Vec<_> = (0..BATCH).map(|_| one()).collect();
+    for call in calls {
+        call.await.expect("a response");
+    }
+    !has_timed_out.load(Ordering::SeqCst)
+}
+
+#[test]
+fn first_of_batch_is_answered_while_last_runs() {
     runtime().block_on(async {
-        // With a second connection, this one would not be the only one of the server's thread.
-        let channel = Channel::builder(target).lanes(1).connect().await.expect("a server");
-        for _ in 0..CALLS_BEFORE {
-            call(channel.clone(), None).await;
-        }
-        for batch in 1..=BATCHES_MAX {
-            // The server is asleep by then, unless the machine is busy.
-            tokio::time::sleep(Duration::from_millis(50)).await;
-            // All are encoded before the connection's task runs, so they leave in one write.
-            let one = || tokio::spawn(call(channel.clone(), Some((response_sender.clone(), batch))));
-            let calls: Vec<_> = (0..BATCH).map(|_| one()).collect();
-            for call in calls {
-                call.await.expect("a response");
-            }
-            if timed_out.load(Ordering::SeqCst) < batch {
+        for _ in 0..SERVERS_MAX {
+            if answers_during_batch().await {
                 return;
             }
         }
-        panic!("no call of {BATCHES_MAX} batches was answered before the last of its batch was done");
+        panic!("no call of {SERVERS_MAX} batches was answered before the last of its batch was done");
     });
 }
