@@ -18,6 +18,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     // The same sources build the peer on Thalweg's transport.
     let stack = match env::var("CARGO_PKG_NAME")?.as_str() {
         "peer-tonic" => format!("tonic {version}"),
+        "peer-tonic-patched" => format!("thalweg as tonic {version}"),
         _ => format!("thalweg-tonic {} (tonic {version})", env::var("CARGO_PKG_VERSION")?),
     };
     println!("cargo::rustc-env=STACK={stack}");

@@ -41,6 +41,7 @@ const CODEC: Recipe = Recipe::Member { package: "thalweg-codec" };
 pub(crate) const PEERS: &[Peer] = &[
     peer("tonic", "tonic on its own transport", Cargo, Calls),
     peer("thalweg-tonic", "the peer `tonic`, on this workspace's transport", Cargo, Calls),
+    peer("tonic-patched", "the peer `tonic`, with the whole of tonic replaced", Cargo, Calls),
     GRPC_CPP,
     peer("grpc-go", "grpc-go", Go, Calls),
     peer("qt", "Qt GRPC as Debian 13 ships it, client only", QT, Contract::Drives { server: &GRPC_CPP }),
@@ -139,7 +140,7 @@ mod tests {
             peers.iter().map(|peer| peer.name).collect::<Vec<_>>()
         };
         assert_eq!(names(&["grpc-go", "thalweg"]), ["grpc-go", "thalweg"]);
-        assert_eq!(names(&[]), ["thalweg", "tonic", "thalweg-tonic", "grpc-cpp", "grpc-go"]);
+        assert_eq!(names(&[]), ["thalweg", "tonic", "thalweg-tonic", "tonic-patched", "grpc-cpp", "grpc-go"]);
     }
 
     #[test]

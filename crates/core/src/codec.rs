@@ -15,4 +15,4 @@ pub use self::compression::{
     SingleMessageCompressionOverride,
 };
 pub use self::decode::{MAX_DECODING_MESSAGE_SIZE, Streaming};
-pub use self::encode::EncodeBody;
+pub use self::encode::{EncodeBody, EncodeMessages};

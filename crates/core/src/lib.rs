@@ -6,6 +6,7 @@
 
 #[cfg(feature = "codec")]
 pub mod body;
+pub mod chain;
 #[cfg(feature = "codec")]
 pub mod client;
 mod code;

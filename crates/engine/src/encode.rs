@@ -1,6 +1,7 @@
 //! Messages that encode themselves: [`Encode`].
 
-use crate::chain::Chain;
+use thalweg_core::chain::Chain;
+
 use crate::status::Status;
 
 /// A message that encodes itself for sending.

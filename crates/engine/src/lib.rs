@@ -73,7 +73,6 @@ mod byte_streams;
 mod call_context;
 mod call_peer;
 mod calls;
-mod chain;
 mod channel;
 mod connection;
 mod connection_info;
@@ -123,7 +122,6 @@ pub use buffers::compact;
 pub use byte_streams::ByteStreams;
 pub use call_peer::CallPeer;
 pub use calls::{Exchange, UnaryResponse};
-pub use chain::Chain;
 pub use channel::{Channel, ChannelConfig, LaneSnapshot};
 pub use connection::{
     Incoming, Keepalive, KeepalivePolicy, LentMessage, Pack, RawBody, RequestAccounting, Source,
@@ -156,3 +154,4 @@ pub use scheduler::settle_alone;
 pub use server_address::ServerAddress;
 pub use service_config_source::ServiceConfigSource;
 pub use status::{Code, Status, StatusParts};
+pub use thalweg_core::chain::Chain;

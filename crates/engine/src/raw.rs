@@ -7,7 +7,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use futures_core::Stream;
@@ -15,7 +15,7 @@ use http::{HeaderMap, HeaderName, Method, Request, StatusCode, Uri, Version};
 use http_body::Frame;
 use thalweg_http2::fields::{FieldList, Indexing};
 
-use crate::connection::Source;
+use crate::connection::{Pack, Source};
 use crate::connection_info::ConnectionInfo;
 use crate::encode::Encode;
 use crate::grpc::code;
@@ -71,36 +71,100 @@ pub trait OutgoingBody: http_body::Body<Data = Bytes> + Unpin + Send + 'static {
 
     /// Returns the whole body if it is a single piece that is available, and leaves it empty. Other bodies return
     /// `None` and are polled for frames.
-    fn take_complete(&mut self) -> Option<(Bytes, Trailers)> {
+    fn take_complete(&mut self) -> Option<(Piece, Trailers)> {
+        None
+    }
+
+    /// Appends the available messages, with prefixes, until `out` has at least `len_max` bytes, and calls `note` with
+    /// the length of each. `None` if the body has only frames.
+    ///
+    /// Ready when there are no more messages; the body is then polled for its last frame. Pending if `out` is full, or
+    /// if no message is available, and the task is woken when there is one.
+    fn poll_encode(
+        &mut self,
+        cx: &mut Context<'_>,
+        out: &mut Chain,
+        len_max: usize,
+        note: &mut dyn FnMut(usize),
+    ) -> Option<Poll<()>> {
+        let _ = (cx, out, len_max, note);
         None
     }
 }
 
 /// Bytes of a body, sent verbatim.
-#[derive(Clone, Debug)]
-pub(crate) struct Piece(pub(crate) Bytes);
+#[derive(Clone, Debug, Default)]
+pub struct Piece {
+    front: Bytes,
+    rest: Vec<Bytes>,
+}
+
+impl Piece {
+    /// Returns the number of bytes.
+    pub fn len(&self) -> usize {
+        self.parts().map(Bytes::len).sum()
+    }
+
+    /// Returns whether it is empty.
+    pub fn is_empty(&self) -> bool {
+        self.parts().all(Bytes::is_empty)
+    }
+
+    /// Returns the bytes in order.
+    pub fn parts(&self) -> impl Iterator<Item = &Bytes> {
+        std::iter::once(&self.front).chain(&self.rest)
+    }
+
+    /// Returns the bytes if they are contiguous.
+    pub fn as_contiguous(&self) -> Option<&Bytes> {
+        self.rest.is_empty().then_some(&self.front)
+    }
+
+    /// Takes the first part; `None` if there is nothing left.
+    pub fn take_part(&mut self) -> Option<Bytes> {
+        let next = if self.rest.is_empty() { Bytes::new() } else { self.rest.remove(0) };
+        let part = std::mem::replace(&mut self.front, next);
+        (!part.is_empty()).then_some(part)
+    }
+}
+
+impl From<Bytes> for Piece {
+    fn from(front: Bytes) -> Self {
+        Self { front, rest: Vec::new() }
+    }
+}
+
+impl From<Chain> for Piece {
+    fn from(mut chain: Chain) -> Self {
+        if chain.as_contiguous().is_some() {
+            return Bytes::from(std::mem::take(chain.buffer())).into();
+        }
+        let mut parts = chain.take_parts().into_iter();
+        Self { front: parts.next().unwrap_or_default(), rest: parts.collect() }
+    }
+}
 
 impl Encode for Piece {
     const IS_FRAMED: bool = true;
 
     #[inline]
     fn encoded_len(&self) -> usize {
-        self.0.len()
+        self.len()
     }
 
     #[inline]
     fn encode(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.0);
+        self.parts().for_each(|part| out.extend_from_slice(part));
     }
 
     fn encode_chained(&self, out: &mut Chain) {
-        out.push(self.0.clone());
+        self.parts().for_each(|part| out.push(part.clone()));
     }
 }
 
 /// The available beginning of a body.
 pub(crate) enum Front {
-    Complete(Bytes, Trailers),
+    Complete(Piece, Trailers),
     /// More may follow these pieces.
     Started([Option<Bytes>; 2]),
 }
@@ -108,8 +172,8 @@ pub(crate) enum Front {
 impl Front {
     /// Polls a body for its first piece and its end.
     pub(crate) fn of<B: OutgoingBody>(body: &mut B, cx: &mut Context<'_>) -> Result<Self, Status> {
-        if let Some((bytes, trailers)) = body.take_complete() {
-            return Ok(Self::Complete(bytes, trailers));
+        if let Some((piece, trailers)) = body.take_complete() {
+            return Ok(Self::Complete(piece, trailers));
         }
         let mut pieces = [None, None];
         for piece in &mut pieces {
@@ -120,13 +184,13 @@ impl Front {
                     Ok(bytes) => *piece = Some(bytes),
                     Err(trailers) => {
                         let [bytes, _] = pieces;
-                        return Ok(Self::Complete(bytes.unwrap_or_default(), trailers));
+                        return Ok(Self::Complete(bytes.unwrap_or_default().into(), trailers));
                     }
                 },
             }
         }
         match pieces {
-            [bytes, None] => Ok(Self::Complete(bytes.unwrap_or_default(), Trailers::None)),
+            [bytes, None] => Ok(Self::Complete(bytes.unwrap_or_default().into(), Trailers::None)),
             pieces => Ok(Self::Started(pieces)),
         }
     }
@@ -151,8 +215,8 @@ pub(crate) struct Pieces<B> {
 impl<B> Pieces<B> {
     fn checked(&mut self, bytes: Bytes) -> Result<Piece, Status> {
         match &mut self.sizes {
-            None => Ok(Piece(bytes)),
-            Some(sizes) => check_sent(sizes, &bytes).map(|()| Piece(bytes)),
+            None => Ok(bytes.into()),
+            Some(sizes) => check_sent(sizes, &bytes).map(|()| bytes.into()),
         }
     }
 }
@@ -212,6 +276,25 @@ impl<B: OutgoingBody> Stream for Pieces<B> {
 
 impl<B: OutgoingBody> Source for Pieces<B> {
     type Message = Piece;
+
+    fn poll_fill(&mut self, cx: &mut Context<'_>, pack: &mut Pack) -> Poll<Result<(), Status>> {
+        while !pack.is_full() {
+            // Messages whose size is limited are checked piece by piece.
+            if self.sizes.is_none()
+                && self.first.iter().all(Option::is_none)
+                && let Some(body) = &mut self.body
+                && let Some(Poll::Pending) =
+                    pack.append(|out, len_max, note| body.poll_encode(cx, out, len_max, note))
+            {
+                return Poll::Pending;
+            }
+            match ready!(Pin::new(&mut *self).poll_next(cx)) {
+                None => return Poll::Ready(Ok(())),
+                Some(piece) => pack.push(&piece?),
+            };
+        }
+        Poll::Pending
+    }
 }
 
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, RETRY_AFTER};
 use http::{HeaderMap, HeaderValue, Request, Response};
 use http_body::{Body, Frame};
-use thalweg_engine::raw::{OutgoingBody, Trailers};
+use thalweg_engine::raw::{OutgoingBody, Piece, Trailers};
 use thalweg_engine::{CallOptions, Channel, RawBody, Status};
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -254,8 +254,8 @@ impl OutgoingBody for NoBody {
         error
     }
 
-    fn take_complete(&mut self) -> Option<(Bytes, Trailers)> {
-        Some((Bytes::new(), Trailers::None))
+    fn take_complete(&mut self) -> Option<(Piece, Trailers)> {
+        Some((Piece::default(), Trailers::None))
     }
 }
 

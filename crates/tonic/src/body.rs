@@ -6,7 +6,7 @@ use std::task::{Context, Poll, ready};
 use bytes::{Buf, Bytes};
 use http_body::{Frame, SizeHint};
 use pin_project_lite::pin_project;
-use thalweg_engine::raw::{OutgoingBody, Trailers};
+use thalweg_engine::raw::{OutgoingBody, Piece, Trailers};
 use thalweg_engine::{self as engine, RawBody};
 use vocabulary::metadata::MetadataMap;
 use vocabulary::{Code, Status};
@@ -25,7 +25,7 @@ pub struct Body(BodyKind);
 enum BodyKind {
     #[default]
     Empty,
-    Single(Bytes, Trailers),
+    Single(Piece, Trailers),
     Received(RawBody),
     /// A message whose prefix was returned: the rest of the piece, and the rest of the body.
     Split(Bytes, RawBody),
@@ -68,8 +68,8 @@ impl Body {
     }
 
     /// Creates a body from a single piece and its trailers.
-    pub(crate) fn single(bytes: Bytes, trailers: Trailers) -> Self {
-        Self(BodyKind::Single(bytes, trailers))
+    pub(crate) fn single(piece: impl Into<Piece>, trailers: Trailers) -> Self {
+        Self(BodyKind::Single(piece.into(), trailers))
     }
 
     /// Creates a body that fails before its first piece.
@@ -78,16 +78,17 @@ impl Body {
         Self(BodyKind::Failed(Box::new(status)))
     }
 
-    /// Takes the whole body if it is a single piece that is already available; leaves an empty body.
+    /// Takes the whole body if it is contiguous and already available; leaves an empty body.
     pub(crate) fn take_single(&mut self) -> Option<(Bytes, Trailers)> {
         match &mut self.0 {
             BodyKind::Empty => Some((Bytes::new(), Trailers::None)),
             BodyKind::Received(body) => body.take_complete(),
             BodyKind::Split(..) | BodyKind::Failed(_) | BodyKind::Other(_) => None,
-            BodyKind::Single(..) => match std::mem::take(&mut self.0) {
-                BodyKind::Single(bytes, trailers) => Some((bytes, trailers)),
-                _ => None,
-            },
+            BodyKind::Single(piece, trailers) => {
+                let whole = (piece.as_contiguous()?.clone(), std::mem::take(trailers));
+                self.0 = BodyKind::Empty;
+                Some(whole)
+            }
         }
     }
 }
@@ -102,10 +103,10 @@ impl http_body::Body for Body {
     ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
         match &mut self.0 {
             BodyKind::Empty => Poll::Ready(None),
-            BodyKind::Single(bytes, _) if !bytes.is_empty() => {
-                Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes)))))
-            }
-            BodyKind::Single(_, trailers) => {
+            BodyKind::Single(piece, trailers) => {
+                if let Some(bytes) = piece.take_part() {
+                    return Poll::Ready(Some(Ok(Frame::data(bytes))));
+                }
                 let fields = std::mem::take(trailers).into_fields();
                 self.0 = BodyKind::Empty;
                 Poll::Ready(fields.map(|fields| Ok(Frame::trailers(fields))))
@@ -140,7 +141,7 @@ impl http_body::Body for Body {
     fn is_end_stream(&self) -> bool {
         match &self.0 {
             BodyKind::Empty => true,
-            BodyKind::Single(bytes, trailers) => bytes.is_empty() && matches!(trailers, Trailers::None),
+            BodyKind::Single(piece, trailers) => piece.is_empty() && matches!(trailers, Trailers::None),
             BodyKind::Received(body) => body.is_end_stream(),
             BodyKind::Split(..) | BodyKind::Failed(_) => false,
             BodyKind::Other(body) => body.is_end_stream(),
@@ -150,7 +151,7 @@ impl http_body::Body for Body {
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
             BodyKind::Empty => SizeHint::with_exact(0),
-            BodyKind::Single(bytes, _) => SizeHint::with_exact(bytes.len() as u64),
+            BodyKind::Single(piece, _) => SizeHint::with_exact(piece.len() as u64),
             BodyKind::Received(body) => body.size_hint(),
             BodyKind::Split(..) | BodyKind::Failed(_) => SizeHint::default(),
             BodyKind::Other(body) => body.size_hint(),
@@ -203,8 +204,28 @@ impl OutgoingBody for Body {
         to_engine(&error)
     }
 
-    fn take_complete(&mut self) -> Option<(Bytes, Trailers)> {
-        self.take_single()
+    fn take_complete(&mut self) -> Option<(Piece, Trailers)> {
+        match std::mem::take(&mut self.0) {
+            BodyKind::Single(piece, trailers) => Some((piece, trailers)),
+            kind => {
+                self.0 = kind;
+                self.take_single().map(|(bytes, trailers)| (bytes.into(), trailers))
+            }
+        }
+    }
+
+    #[cfg(own_vocabulary)]
+    fn poll_encode(
+        &mut self,
+        cx: &mut Context<'_>,
+        out: &mut engine::Chain,
+        len_max: usize,
+        note: &mut dyn FnMut(usize),
+    ) -> Option<Poll<()>> {
+        match &mut self.0 {
+            BodyKind::Other(body) => body.poll_encode(cx, out, len_max, note),
+            _ => None,
+        }
     }
 }
 

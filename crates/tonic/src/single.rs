@@ -20,6 +20,15 @@ mod tests {
 
     use super::*;
 
+    fn encode<E>(encoder: E, message: E::Item, size_max: Option<usize>) -> Result<Bytes, Status>
+    where
+        E: Encoder<Error = Status> + 'static,
+        E::Item: 'static,
+    {
+        let piece = super::encode(encoder, message, size_max)?;
+        Ok(piece.parts().map(Bytes::as_ref).collect::<Vec<_>>().concat().into())
+    }
+
     /// Texts; `!` fails to encode and to decode. `(text)` is encoded by a nested codec.
     struct Texts;
 

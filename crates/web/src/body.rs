@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use http_body_util::BodyExt as _;
-use thalweg_engine::raw::{OutgoingBody, Trailers};
+use thalweg_engine::raw::{OutgoingBody, Piece, Trailers};
 use thalweg_engine::{Code, RawBody, RequestAccounting, Status, compact};
 
 use crate::compression::too_large;
@@ -187,8 +187,8 @@ impl OutgoingBody for Body {
         error
     }
 
-    fn take_complete(&mut self) -> Option<(Bytes, Trailers)> {
-        self.take_whole()
+    fn take_complete(&mut self) -> Option<(Piece, Trailers)> {
+        self.take_whole().map(|(bytes, trailers)| (bytes.into(), trailers))
     }
 }
 

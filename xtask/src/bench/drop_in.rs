@@ -1,5 +1,6 @@
-//! A tonic program and the same program with one line of its manifest changed. Measures both ends on this transport,
-//! one end, behind an axum router, and the native API for comparison.
+//! A tonic program, the same program with one line of its manifest changed, and the same program with tonic replaced in
+//! its whole tree. Measures both ends on this transport, one end, behind an axum router, and the native API for
+//! comparison.
 
 use super::pair::Pair;
 use super::table::{Table, grouped};
@@ -8,22 +9,27 @@ use crate::failure::Result;
 use crate::peers::BuiltPeer;
 
 const TONIC: &str = "tonic";
-const DROP_IN: &str = "thalweg-tonic";
+const ONE_LINE: &str = "thalweg-tonic";
+const PATCHED: &str = "tonic-patched";
 const NATIVE: &str = "thalweg";
-pub(super) const PEERS: &[&str] = &[TONIC, DROP_IN, NATIVE];
+pub(super) const PEERS: &[&str] = &[TONIC, ONE_LINE, PATCHED, NATIVE];
 
 const ROUNDS: usize = 3;
 const WINDOW: &str = "-z 400ms --warmup 200ms --threads 1";
 
 /// Heading, client and server of a column, and the server's variant. The first is the baseline.
-const PAIRS: &[(&str, &str, &str, &str)] = &[
-    ("tonic a second", TONIC, TONIC, ""),
-    ("both ends", DROP_IN, DROP_IN, ""),
-    ("behind axum", DROP_IN, DROP_IN, "--variant axum"),
-    ("the client alone", DROP_IN, TONIC, ""),
-    ("the server alone", TONIC, DROP_IN, ""),
-    ("native", NATIVE, NATIVE, ""),
-];
+type Columns<'a> = [(&'a str, &'a str, &'a str, &'a str); 6];
+
+fn columns(drop_in: &str) -> Columns<'_> {
+    [
+        ("tonic a second", TONIC, TONIC, ""),
+        ("both ends", drop_in, drop_in, ""),
+        ("behind axum", drop_in, drop_in, "--variant axum"),
+        ("the client alone", drop_in, TONIC, ""),
+        ("the server alone", TONIC, drop_in, ""),
+        ("native", NATIVE, NATIVE, ""),
+    ]
+}
 
 const CALLS: &[(&str, &str)] = &[
     ("unary, one at a time", "--call unary -c 1"),
@@ -38,6 +44,11 @@ const SIZES: &[(&str, u32)] = &[("0 B", 0), ("1 KiB", 1 << 10), ("64 KiB", 64 <<
 const HANDLER: &str = "unary, 64 in flight, 0 B, handler of 50 µs";
 
 pub(super) fn run(peers: &[BuiltPeer]) -> Result<Vec<Table>> {
+    let ways = [(ONE_LINE, "one line of the manifest changed"), (PATCHED, "tonic replaced by `[patch]`")];
+    ways.iter().map(|(drop_in, change)| table(peers, &columns(drop_in), change)).collect()
+}
+
+fn table(peers: &[BuiltPeer], columns: &Columns<'_>, change: &str) -> Result<Table> {
     let find = |name: &str| {
         let peer = peers.iter().find(|peer| peer.name == name);
         peer.ok_or_else(|| failed!("{} are compared; name all of them", PEERS.join(", ")))
@@ -46,7 +57,7 @@ pub(super) fn run(peers: &[BuiltPeer]) -> Result<Vec<Table>> {
         let pair = |(_, client, server, variant): &(&str, &str, &str, &str)| {
             Pair::start(find(client)?, find(server)?, &format!("--threads 1 {variant} {work}"))
         };
-        PAIRS.iter().map(pair).collect::<Result<Vec<_>>>()
+        columns.iter().map(pair).collect::<Result<Vec<_>>>()
     };
     let compare = |work: &str, flags: &str, pairs: &[Pair<'_>]| {
         forward_and_reverse(ROUNDS, pairs, |pair| pair.rate(&format!("{flags} {WINDOW}")))
@@ -62,15 +73,15 @@ pub(super) fn run(peers: &[BuiltPeer]) -> Result<Vec<Table>> {
     drop(pairs);
     lines.push(compare(HANDLER, "--call unary -c 64 --size 0", &start("--work 50us")?)?);
     let title = format!(
-        "Calls or messages per second on tonic, and the rate on this transport as a multiple of that (median of \
+        "Calls or messages per second on tonic, and the rate with {change} as a multiple of that (median of \
          {ROUNDS} rounds, in alternating order, and range); one connection over TCP loopback, client on core 0, \
          server on core 1:"
     );
-    Ok(vec![Table::new(title, ["work"].into_iter().chain(PAIRS.iter().map(|pair| pair.0)), lines)])
+    Ok(Table::new(title, ["work"].into_iter().chain(columns.iter().map(|column| column.0)), lines))
 }
 
 fn line(work: &str, rounds: &[Vec<f64>]) -> Vec<String> {
-    let ratios = (1..PAIRS.len()).map(|row| ratio(rounds, row, 0).show(fixed(2)));
+    let ratios = (1..columns(ONE_LINE).len()).map(|row| ratio(rounds, row, 0).show(fixed(2)));
     [work.to_owned(), grouped(column(rounds, 0).median)].into_iter().chain(ratios).collect()
 }
 

@@ -195,7 +195,7 @@ impl<T> Grpc<T> {
         let token = request.remove_cancellation_handle().map(crate::CancellationHandle::into_token);
         let request = request.map(|messages| {
             let (messages, size_max) = (messages.map(Ok), self.max_encoding_message_size);
-            Body::new(EncodeBody::new_client_with_cancellation(
+            Body::messages(EncodeBody::new_client_with_cancellation(
                 encoder, messages, self.sends, size_max, token,
             ))
         });

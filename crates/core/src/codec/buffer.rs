@@ -1,7 +1,9 @@
 //! The buffers that encoders write and decoders read.
 
 use bytes::buf::UninitSlice;
-use bytes::{Buf, BufMut, Bytes, BytesMut};
+use bytes::{Buf, BufMut, Bytes};
+
+use crate::chain::Chain;
 
 /// The bytes of one received message.
 #[derive(Debug)]
@@ -47,16 +49,16 @@ impl Buf for DecodeBuf<'_> {
     }
 }
 
-/// A buffer for one message to send.
+/// A buffer for one message to send. Large [`Bytes`] that are [`put`](BufMut::put) are kept, not copied.
 #[derive(Debug)]
 pub struct EncodeBuf<'a> {
-    buffer: &'a mut BytesMut,
+    buffer: &'a mut Chain,
 }
 
 impl<'a> EncodeBuf<'a> {
     /// Appends to a buffer.
     #[doc(hidden)]
-    pub fn new(buffer: &'a mut BytesMut) -> Self {
+    pub fn new(buffer: &'a mut Chain) -> Self {
         Self { buffer }
     }
 }
@@ -65,16 +67,16 @@ impl EncodeBuf<'_> {
     /// Makes room for so many more bytes.
     #[inline]
     pub fn reserve(&mut self, additional: usize) {
-        self.buffer.reserve(additional);
+        self.buffer.buffer().reserve(additional);
     }
 }
 
-// SAFETY: all methods are those of `BytesMut`, which keeps the contract of `BufMut`.
+// SAFETY: all methods are those of `Chain`, which keeps the contract of `BufMut`.
 #[expect(unsafe_code, reason = "an encoder writes through an implementation of the unsafe trait `BufMut`")]
 unsafe impl BufMut for EncodeBuf<'_> {
     #[inline]
     fn remaining_mut(&self) -> usize {
-        self.buffer.remaining_mut()
+        BufMut::remaining_mut(self.buffer)
     }
 
     #[inline]
@@ -137,8 +139,9 @@ mod tests {
 
     #[test]
     fn encoder_appends() {
-        let mut bytes = BytesMut::from(&b"before "[..]);
-        let mut buffer = EncodeBuf::new(&mut bytes);
+        let mut chain = Chain::default();
+        chain.put_slice(b"before ");
+        let mut buffer = EncodeBuf::new(&mut chain);
         buffer.reserve(100);
         assert!(buffer.chunk_mut().len() >= 100);
         buffer.put(&b"a"[..]);
@@ -146,6 +149,6 @@ mod tests {
         buffer.put_bytes(b'c', 2);
         buffer.put_u16(0x6465);
         assert!(buffer.remaining_mut() > 0);
-        assert_eq!(bytes, "before abccde");
+        assert_eq!(chain.as_contiguous(), Some(&b"before abccde"[..]));
     }
 }

@@ -8,7 +8,7 @@ use std::io::Write;
 
 #[cfg(any(feature = "gzip", feature = "deflate"))]
 use bytes::BufMut;
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::Status;
@@ -178,7 +178,7 @@ pub enum SingleMessageCompressionOverride {
 pub(super) fn compress(
     encoding: CompressionEncoding,
     message: &[u8],
-    out: &mut BytesMut,
+    out: &mut Vec<u8>,
 ) -> Result<(), Status> {
     match encoding {
         #[cfg(feature = "gzip")]
@@ -299,8 +299,8 @@ mod tests {
     use super::*;
     use crate::Code;
 
-    fn compressed(encoding: CompressionEncoding, message: &[u8]) -> BytesMut {
-        let mut out = BytesMut::from(&b"before"[..]);
+    fn compressed(encoding: CompressionEncoding, message: &[u8]) -> Vec<u8> {
+        let mut out = b"before".to_vec();
         compress(encoding, message, &mut out).unwrap();
         out.split_off(6)
     }

@@ -1,9 +1,10 @@
 //! [`EncodeBody`]: a body made of messages.
 
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
+use std::vec;
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::{BufMut, Bytes};
 use http::HeaderMap;
 use http_body::{Body, Frame};
 use pin_project_lite::pin_project;
@@ -14,6 +15,7 @@ use super::buffer::EncodeBuf;
 use super::codecs::{Encoder, HEADER_SIZE};
 use super::compression::{CompressionEncoding, SingleMessageCompressionOverride, compress};
 use crate::Status;
+use crate::chain::Chain;
 
 pin_project! {
     /// The body of a request or response whose messages come from a stream.
@@ -26,9 +28,11 @@ pin_project! {
         encoder: T,
         encoding: Option<CompressionEncoding>,
         message_size_max: usize,
-        buffer: BytesMut,
+        buffer: Chain,
         // The message before its compression.
-        plain: BytesMut,
+        plain: Chain,
+        // Frames that were encoded.
+        frames: vec::IntoIter<Bytes>,
         role: Role,
         state: State,
         #[pin]
@@ -47,7 +51,7 @@ enum Role {
 #[derive(Debug)]
 enum State {
     Open,
-    /// All messages are encoded; what is left are their bytes and the outcome.
+    /// All messages are encoded; what is left is the outcome.
     Ending(Result<(), Status>),
     Ended,
 }
@@ -108,12 +112,74 @@ impl<T: Encoder, U: Stream> EncodeBody<T, U> {
             encoder,
             encoding,
             message_size_max: message_size_max.unwrap_or(usize::MAX),
-            buffer: BytesMut::new(),
-            plain: BytesMut::new(),
+            buffer: Chain::default(),
+            plain: Chain::default(),
+            frames: Vec::new().into_iter(),
             role,
             state: State::Open,
             cancelled: None,
         }
+    }
+}
+
+/// A body of messages that its sender can let encode into its own buffer, without frames between.
+#[doc(hidden)]
+pub trait EncodeMessages: Body<Data = Bytes, Error = Status> {
+    /// Appends the available messages, with prefixes, until `out` has at least `len_max` bytes. Calls `note` with the
+    /// length of each, without prefix.
+    ///
+    /// Ready when there are no more; the outcome is then the body's last frame. Pending if `out` is full, or if no
+    /// message is available, and the task is woken when there is one.
+    fn poll_encode(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        out: &mut Chain,
+        len_max: usize,
+        note: &mut dyn FnMut(usize),
+    ) -> Poll<()>;
+}
+
+impl<T, U> EncodeMessages for EncodeBody<T, U>
+where
+    T: Encoder<Error = Status>,
+    U: Stream<Item = Result<T::Item, Status>>,
+{
+    fn poll_encode(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        out: &mut Chain,
+        len_max: usize,
+        note: &mut dyn FnMut(usize),
+    ) -> Poll<()> {
+        let mut this = self.project();
+        while matches!(this.state, State::Open) {
+            let outcome = match this.messages.as_mut().poll_next(cx) {
+                Poll::Ready(Some(Ok(message))) => {
+                    let encode = Encode { encoding: *this.encoding, size_max: *this.message_size_max };
+                    match encode.append(this.encoder, message, this.plain, out) {
+                        Ok(len) => {
+                            note(len);
+                            if out.len() >= len_max {
+                                return Poll::Pending;
+                            }
+                            continue;
+                        }
+                        Err(status) => Err(status),
+                    }
+                }
+                Poll::Ready(Some(Err(status))) => Err(status),
+                Poll::Ready(None) => Ok(()),
+                Poll::Pending => {
+                    let cancelled = this.cancelled.as_mut().as_pin_mut();
+                    if cancelled.is_none_or(|cancelled| cancelled.poll(cx).is_pending()) {
+                        return Poll::Pending;
+                    }
+                    Err(Status::cancelled("the client cancelled the call"))
+                }
+            };
+            *this.state = State::Ending(outcome);
+        }
+        Poll::Ready(())
     }
 }
 
@@ -125,43 +191,25 @@ where
     type Data = Bytes;
     type Error = Status;
 
-    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        let mut this = self.project();
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        let this = self.as_mut().project();
+        if let Some(frame) = this.frames.next() {
+            return Poll::Ready(Some(Ok(Frame::data(frame))));
+        }
         let settings = this.encoder.buffer_settings();
-        while matches!(this.state, State::Open) {
-            let message = match this.messages.as_mut().poll_next(cx) {
-                Poll::Ready(Some(Ok(message))) => message,
-                Poll::Ready(Some(Err(status))) => {
-                    *this.state = State::Ending(Err(status));
-                    break;
-                }
-                Poll::Ready(None) => {
-                    *this.state = State::Ending(Ok(()));
-                    break;
-                }
-                Poll::Pending if !this.buffer.is_empty() => break,
-                Poll::Pending => {
-                    let cancelled = this.cancelled.as_mut().as_pin_mut();
-                    if cancelled.is_some_and(|cancelled| cancelled.poll(cx).is_ready()) {
-                        *this.state = State::Ending(Err(Status::cancelled("the client cancelled the call")));
-                        break;
-                    }
-                    return Poll::Pending;
-                }
-            };
-            if this.buffer.capacity() == 0 {
-                this.buffer.reserve(settings.buffer_size);
-            }
-            let encode = Encode { encoding: *this.encoding, size_max: *this.message_size_max };
-            if let Err(status) = encode.append(this.encoder, message, this.plain, this.buffer) {
-                *this.state = State::Ending(Err(status));
-            } else if this.buffer.len() >= settings.yield_threshold {
-                break;
-            }
+        let mut buffer = std::mem::take(this.buffer);
+        buffer.buffer().reserve(settings.buffer_size);
+        let polled = self.as_mut().poll_encode(cx, &mut buffer, settings.yield_threshold, &mut |_| ());
+        let this = self.project();
+        *this.frames = buffer.take_parts().into_iter();
+        *this.buffer = buffer;
+        if let Some(frame) = this.frames.next() {
+            return Poll::Ready(Some(Ok(Frame::data(frame))));
         }
-        if !this.buffer.is_empty() {
-            return Poll::Ready(Some(Ok(Frame::data(this.buffer.split().freeze()))));
-        }
+        ready!(polled);
         let State::Ending(outcome) = std::mem::replace(this.state, State::Ended) else {
             return Poll::Ready(None);
         };
@@ -196,33 +244,33 @@ struct Encode {
 }
 
 impl Encode {
-    /// Appends a message with its prefix. `buffer` is unchanged on error.
+    /// Appends a message with its prefix. Returns its length. `out` is unchanged on error.
     fn append<T: Encoder<Error = Status>>(
         self,
         encoder: &mut T,
         message: T::Item,
-        plain: &mut BytesMut,
-        buffer: &mut BytesMut,
-    ) -> Result<(), Status> {
-        let start = buffer.len();
-        buffer.put_bytes(0, HEADER_SIZE);
+        plain: &mut Chain,
+        out: &mut Chain,
+    ) -> Result<usize, Status> {
+        let (mark, before) = (out.mark(), out.len());
+        out.put_bytes(0, HEADER_SIZE);
         let encoded = match self.encoding {
-            None => encoder.encode(message, &mut EncodeBuf::new(buffer)),
+            None => encoder.encode(message, &mut EncodeBuf::new(out)),
             Some(encoding) => {
                 plain.clear();
                 encoder
                     .encode(message, &mut EncodeBuf::new(plain))
-                    .and_then(|()| compress(encoding, plain, buffer))
+                    .and_then(|()| compress(encoding, plain.make_contiguous(), out.buffer()))
             }
         };
-        let prefix = encoded.and_then(|()| self.prefix(buffer.len() - start - HEADER_SIZE));
-        match prefix {
+        let len = out.len() - before - HEADER_SIZE;
+        match encoded.and_then(|()| self.prefix(len)) {
             Ok(prefix) => {
-                buffer[start..start + HEADER_SIZE].copy_from_slice(&prefix);
-                Ok(())
+                out.buffer()[mark.buffer_len()..][..HEADER_SIZE].copy_from_slice(&prefix);
+                Ok(len)
             }
             Err(status) => {
-                buffer.truncate(start);
+                out.truncate(mark);
                 Err(status)
             }
         }

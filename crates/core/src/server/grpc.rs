@@ -230,7 +230,7 @@ impl<T: Codec> Grpc<T> {
         }
         let (encoder, size_max) = (self.codec.encoder(), self.max_encoding_message_size);
         response.map(|messages| {
-            Body::new(EncodeBody::new_server(encoder, messages, encoding, compression, size_max))
+            Body::messages(EncodeBody::new_server(encoder, messages, encoding, compression, size_max))
         })
     }
 }

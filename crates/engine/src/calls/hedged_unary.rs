@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use thalweg_balance::retry::{HedgingPolicy, Progress};
+use thalweg_core::chain::Chain;
 
 use super::attempts::Attempts;
 use super::hedging::{self, Ended, HedgedAttempt};
 use super::prepared::Prepared;
 use super::retries::Retries;
 use super::unary_attempt::{Attempt, AwaitedResponse, Outcome, UnaryAttempt};
-use crate::chain::Chain;
 use crate::channel::Channel;
 use crate::encode::Encode;
 use crate::options::CallOptions;

@@ -48,7 +48,7 @@ impl Channel {
         let fixed_headers = self.raw_request_headers(&parts.method, path, &parts.headers);
         let gathers = fixed_headers.is_grpc() || raw::is_grpc(&parts.headers);
         let body = match body.take_complete() {
-            Some((bytes, _)) => Ok(Piece(bytes)),
+            Some((piece, _)) => Ok(piece),
             None => Err(Some(Box::new(body))),
         };
         let settings = settings(self, &fixed_headers, options, gathers);
@@ -214,7 +214,7 @@ impl Sending<'_> {
     /// Sends a body that may already be complete, which polling it shows.
     async fn send_pieces<B: OutgoingBody>(self, mut body: Box<B>) -> Result<Response<RawBody>, Status> {
         match poll_fn(|cx| Poll::Ready(Front::of(&mut *body, cx))).await {
-            Ok(Front::Complete(bytes, _)) => self.send_complete(&Piece(bytes)).await,
+            Ok(Front::Complete(piece, _)) => self.send_complete(&piece).await,
             Ok(Front::Started(pieces)) => {
                 let sizes = self.limits.and_then(Limits::check_request);
                 let body = Some(*body);
@@ -230,7 +230,7 @@ impl Sending<'_> {
     async fn send_complete(self, body: &Piece) -> Result<Response<RawBody>, Status> {
         let Self { channel, call, gathers, options, limits } = self;
         if let Some(mut sizes) = limits.and_then(Limits::check_request) {
-            let checked = check_sent(&mut sizes, &body.0);
+            let checked = body.parts().try_for_each(|part| check_sent(&mut sizes, part));
             checked.inspect_err(|_| call.progress.note(Phase::Unsent))?;
         }
         match unary::attempts(channel, call, body, options, RawResponse { gathers }).await? {

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use http::HeaderMap;
+use thalweg_core::chain::Chain;
 use thalweg_http2::{self as http2, Block, ErrorCode, OpenError, StreamId, Tag};
 use tokio::time::Instant;
 
 use super::attempts::Attempts;
 use crate::call_context::Phase;
-use crate::chain::Chain;
 use crate::connection::{
     Connection, End, Inbox, NeedsClone, NotOpened, PolledTask, Single, Slot, SlotKey, WakesOn, open_stream,
     poll_with_waker, put_encode_buffer, take_encode_buffer,

@@ -4,6 +4,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use thalweg_balance::retry::ReplayAccount;
+use thalweg_core::chain::Chain;
 use tokio::task::coop::has_budget_remaining;
 use tokio::time::Instant;
 
@@ -12,7 +13,6 @@ use super::pack::{Pack, Source};
 use super::shared::Connection;
 use super::slot::SlotKey;
 use super::unlocked::{NeedsClone, PolledTask};
-use crate::chain::Chain;
 use crate::measure::CallMeasure;
 use crate::scheduler::{Pause, Yields};
 use crate::status::Status;

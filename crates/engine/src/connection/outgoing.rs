@@ -6,10 +6,10 @@ use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use bytes::Bytes;
+use thalweg_core::chain::Chain;
 use thalweg_http2::{SendError, StreamId};
 
 use super::buffer_pool;
-use crate::chain::Chain;
 use crate::encode::Encode;
 use crate::grpc::codec::{self, Compress};
 use crate::grpc::compression::Encoding;

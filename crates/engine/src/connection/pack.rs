@@ -7,9 +7,9 @@ use std::task::{Context, Poll};
 
 use futures_core::Stream;
 use http::HeaderMap;
+use thalweg_core::chain::Chain;
 
 use super::outgoing::{Outgoing, panicked};
-use crate::chain::Chain;
 use crate::encode::Encode;
 use crate::grpc::codec::CHAINED_LEN_MIN;
 use crate::grpc::envelope::{self, PREFIX_LEN};
@@ -124,6 +124,15 @@ impl Pack {
     fn push_again<M: Encode>(&mut self, message: &M, start: usize) -> bool {
         self.wire.buffer().truncate(start);
         self.push_measured(message)
+    }
+
+    /// Lets `append` add messages with prefixes, until there are so many bytes, and report their lengths.
+    pub(crate) fn append<R>(
+        &mut self,
+        append: impl FnOnce(&mut Chain, usize, &mut dyn FnMut(usize)) -> R,
+    ) -> R {
+        let Self { wire, full_len, measure, .. } = self;
+        append(wire, *full_len, &mut |len| measure.sent_message(len, || len))
     }
 
     #[inline(never)]

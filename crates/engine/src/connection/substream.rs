@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use thalweg_core::chain::Chain;
+
 use super::outbox::{Outbox, PACKS_PER_POLL, StreamClosed, flush};
 use super::pack::{PACK_LEN, Source};
 use super::shared::Connection;
 use super::slot::SlotKey;
 use super::unlocked::poll_with_waker;
-use crate::chain::Chain;
 use crate::status::Status;
 
 /// The stream of one of several attempts at a call, and its position in the messages kept. The name is gRPC Java's.

@@ -3,13 +3,13 @@
 use std::cell::Cell;
 
 use bytes::Bytes;
+use thalweg_core::chain::Chain;
 
 use super::{
     compression::Encoding,
     envelope::{self, EnvelopeError, MessageTooLong, PREFIX_LEN, Prefix},
 };
 use crate::buffers;
-use crate::chain::Chain;
 use crate::encode::Encode;
 use crate::status::Status;
 
@@ -57,7 +57,7 @@ pub(crate) fn encode_chained<M: Encode>(
     message.encode_chained(out);
     match envelope::prefix(false, out.len() - before - PREFIX_LEN) {
         Ok(prefix) => {
-            out.buffer()[mark.buffer_len..mark.buffer_len + PREFIX_LEN].copy_from_slice(&prefix);
+            out.buffer()[mark.buffer_len()..mark.buffer_len() + PREFIX_LEN].copy_from_slice(&prefix);
             Ok(())
         }
         Err(error) => {

@@ -22,7 +22,7 @@ use super::respond::{self, CompleteResponse, MessageResponse, NO_METADATA, Respo
 use super::runner::{self, Codec};
 use crate::connection::{Connection, Outgoing, RawBody, RawReader, SendLoop, SendOutcome};
 use crate::measure::CallMeasure;
-use crate::raw::{Front, OutgoingBody, Piece, Pieces, RawHead, Trailers};
+use crate::raw::{Front, OutgoingBody, Pieces, RawHead, Trailers};
 use crate::status::{Code, Status};
 
 /// Handles raw requests.
@@ -164,7 +164,7 @@ impl<H: RawHandler> Codec for Raw<H> {
     ) -> Option<CallFuture> {
         match output {
             Ok(HandlerResponse::Complete(response)) if response.is_plain() => {
-                let message = Piece(std::mem::take(&mut response.body));
+                let message = std::mem::take(&mut response.body);
                 batch.respond(
                     target,
                     &Ok(MessageResponse { metadata: &NO_METADATA, message, trailers: None }),

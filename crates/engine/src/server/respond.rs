@@ -4,7 +4,6 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 
-use bytes::Bytes;
 use http::header::{CONTENT_TYPE, VARY};
 use http::{HeaderMap, StatusCode};
 use thalweg_http2::{Block, ErrorCode, FieldList, FixedFields, Indexing, StreamId};
@@ -15,7 +14,7 @@ use crate::connection::{
 use crate::encode::Encode;
 use crate::grpc::compression::{Encoding, EncodingSet};
 use crate::grpc::{content_type, metadata, response, status};
-use crate::raw::{self, Trailers};
+use crate::raw::{self, Piece, Trailers};
 use crate::status::{Code, Status};
 
 /// Destination and encoding of a call's response.
@@ -261,7 +260,7 @@ fn common_headers(status: StatusCode, headers: &HeaderMap) -> Option<&'static Fi
 pub(super) struct CompleteResponse {
     pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,
-    pub(super) body: Bytes,
+    pub(super) body: Piece,
     pub(super) trailers: Trailers,
 }
 
@@ -291,7 +290,10 @@ pub(super) fn send_raw(state: &mut State, target: &ResponseTarget, response: &Co
         }
         note_sent(slot, body.len());
         // Fails only if the stream has ended, which its slot learns separately.
-        let _ = http2.send_data(target.stream, [body.clone()], !has_trailers);
+        let _ = match body.as_contiguous() {
+            Some(bytes) => http2.send_data(target.stream, [bytes.clone()], !has_trailers),
+            None => http2.send_data(target.stream, body.parts().cloned().collect::<Vec<_>>(), !has_trailers),
+        };
         state.note_response(body.len());
     }
     end_raw(state, target, trailers, code);

@@ -1,6 +1,7 @@
 //! Reports to a trace how a message was encoded: [`TracedMessage`].
 
-use crate::chain::Chain;
+use thalweg_core::chain::Chain;
+
 use crate::encode::Encode;
 use crate::measure::ServerTrace;
 use crate::status::Status;

@@ -12,7 +12,7 @@ use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 use thalweg::{CallOptions, Status};
 use thalweg_engine::RawBody;
-use thalweg_engine::raw::{OutgoingBody, Trailers};
+use thalweg_engine::raw::{OutgoingBody, Piece, Trailers};
 use tokio::net::TcpStream;
 
 /// A whole response.
@@ -92,8 +92,8 @@ impl OutgoingBody for FullBody {
         error
     }
 
-    fn take_complete(&mut self) -> Option<(Bytes, Trailers)> {
-        Some((self.0.take().unwrap_or_default(), Trailers::None))
+    fn take_complete(&mut self) -> Option<(Piece, Trailers)> {
+        Some((self.0.take().unwrap_or_default().into(), Trailers::None))
     }
 }
 

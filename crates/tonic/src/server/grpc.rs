@@ -162,7 +162,7 @@ impl<T: Codec> Grpc<T> {
         let (metadata, message, extensions) = response.into_parts();
         let message = single::encode(self.codec.encoder(), message, self.max_encoding_message_size);
         let body = match message {
-            Ok(bytes) => Body::single(bytes, Trailers::GrpcOk),
+            Ok(piece) => Body::single(piece, Trailers::GrpcOk),
             Err(status) => return status.into_http(),
         };
         let mut response = http::Response::new(body);

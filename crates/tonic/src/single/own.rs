@@ -1,6 +1,8 @@
 //! Uncompressed messages that are the only one of their direction: encoded and decoded in one step.
 
-use bytes::{Buf, BufMut, Bytes, BytesMut};
+use bytes::{Buf, BufMut, Bytes};
+use thalweg_engine::Chain;
+use thalweg_engine::raw::Piece;
 use vocabulary::codec::{DecodeBuf, Decoder, EncodeBuf, Encoder, MAX_DECODING_MESSAGE_SIZE};
 use vocabulary::{Code, Status};
 
@@ -13,12 +15,13 @@ const ENCODED_LEN: usize = 512;
 ///
 /// # Errors
 /// The status that the call ends with if the message cannot be sent.
-pub(crate) fn encode<E>(mut encoder: E, message: E::Item, size_max: Option<usize>) -> Result<Bytes, Status>
+pub(crate) fn encode<E>(mut encoder: E, message: E::Item, size_max: Option<usize>) -> Result<Piece, Status>
 where
     E: Encoder<Error = Status> + 'static,
     E::Item: 'static,
 {
-    let mut wire = BytesMut::with_capacity(ENCODED_LEN);
+    let mut wire = Chain::default();
+    wire.buffer().reserve(ENCODED_LEN);
     wire.put_bytes(0, PREFIX_LEN);
     encoder.encode(message, &mut EncodeBuf::new(&mut wire))?;
     let (len, limit) = (wire.len() - PREFIX_LEN, size_max.unwrap_or(usize::MAX));
@@ -28,8 +31,8 @@ where
     let len = u32::try_from(len).map_err(|_| {
         Status::resource_exhausted(format!("message of {len} bytes exceeds the gRPC maximum of 4294967295"))
     })?;
-    wire[1..PREFIX_LEN].copy_from_slice(&len.to_be_bytes());
-    Ok(wire.freeze())
+    wire.buffer()[1..PREFIX_LEN].copy_from_slice(&len.to_be_bytes());
+    Ok(wire.into())
 }
 
 /// Decodes `wire`, for which [`is_single`](super::wire::is_single) returned true.

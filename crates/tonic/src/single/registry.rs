@@ -13,6 +13,7 @@ use std::thread::LocalKey;
 use bytes::{Buf, Bytes};
 use http::StatusCode;
 use http_body::{Body as _, Frame};
+use thalweg_engine::raw::Piece;
 use vocabulary::codec::{BufferSettings, DecodeBuf, Decoder, EncodeBody, EncodeBuf, Encoder, Streaming};
 use vocabulary::{Code, Status};
 
@@ -43,7 +44,7 @@ fn set<T>(slot: &'static LocalKey<Cell<Option<T>>>, value: T) {
 ///
 /// # Errors
 /// The status that the call ends with if the message cannot be sent.
-pub(crate) fn encode<E>(encoder: E, message: E::Item, size_max: Option<usize>) -> Result<Bytes, Status>
+pub(crate) fn encode<E>(encoder: E, message: E::Item, size_max: Option<usize>) -> Result<Piece, Status>
 where
     E: Encoder<Error = Status> + 'static,
     E::Item: 'static,
@@ -64,7 +65,7 @@ where
     if len > limit {
         return Err(too_large("encoded", len, limit));
     }
-    Ok(wire)
+    Ok(wire.into())
 }
 
 /// A message with its encoder.

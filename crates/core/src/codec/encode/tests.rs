@@ -1,10 +1,12 @@
 use std::task::Waker;
 
 use http::HeaderValue;
+use http_body::Body as _;
 use tokio_stream::StreamExt;
 
 use super::*;
 use crate::Code;
+use crate::body::Body;
 use crate::codec::testing::BytesCodec;
 
 type Messages = Vec<Result<&'static str, Status>>;
@@ -80,11 +82,11 @@ fn failure_follows_messages_before_it() {
 
 #[test]
 fn threshold_ends_a_piece() {
-    let large: &'static str = "x".repeat(20_000).leak();
-    let pieces = client(vec![Ok(large); 5], None);
+    let message: &'static str = "x".repeat(2_000).leak();
+    let pieces = client(vec![Ok(message); 20], None);
     let lens: Vec<_> =
         pieces.iter().map(|piece| if let Sent::Bytes(bytes) = piece { bytes.len() } else { 0 }).collect();
-    assert_eq!(lens, [2 * 20_005, 2 * 20_005, 20_005]);
+    assert_eq!(lens, [17 * 2_005, 3 * 2_005]);
 }
 
 #[test]
@@ -145,4 +147,40 @@ fn compressed_messages_are_flagged() {
     assert!(bytes[0] == 1 && bytes.len() < 1_000, "the limit is for the compressed size");
     let plain = sent(body(SingleMessageCompressionOverride::Disable));
     assert_eq!(plain, [Sent::Trailers(Code::OutOfRange, 2)]);
+}
+
+#[test]
+fn messages_are_appended_until_the_buffer_is_full() {
+    let list = vec![Ok("a"), Ok("bc"), Ok("d"), Err(Status::aborted("over"))];
+    let inherit = SingleMessageCompressionOverride::Inherit;
+    let body = EncodeBody::new_server(BytesCodec, messages(list), None, inherit, None);
+    let mut body = Body::messages(body);
+    let mut cx = Context::from_waker(Waker::noop());
+    let mut lens = Vec::new();
+    let mut encode = |body: &mut Body, before: &[u8], len_max| {
+        let mut out = Chain::default();
+        out.put_slice(before);
+        let polled = body.poll_encode(&mut cx, &mut out, len_max, &mut |len| lens.push(len));
+        (polled, out.make_contiguous().to_vec())
+    };
+    assert_eq!(encode(&mut body, b"before", 7), (Some(Poll::Pending), b"before\0\0\0\0\x01a".to_vec()));
+    let rest = b"\0\0\0\0\x02bc\0\0\0\0\x01d".to_vec();
+    assert_eq!(encode(&mut body, b"", 1_000), (Some(Poll::Ready(())), rest));
+    assert_eq!(encode(&mut body, b"", 1_000), (Some(Poll::Ready(())), Vec::new()));
+    assert_eq!(encode(&mut Body::new(http_body_util::Full::from("text")), b"", 1), (None, Vec::new()));
+    assert_eq!(lens, [1, 2, 1]);
+    let mut cx = Context::from_waker(Waker::noop());
+    let Poll::Ready(Some(Ok(frame))) = Pin::new(&mut body).poll_frame(&mut cx) else { panic!("{body:?}") };
+    assert_eq!(frame.trailers_ref().unwrap()["grpc-status"], "10");
+    assert!(body.is_end_stream());
+}
+
+#[test]
+fn large_bytes_are_frames_of_their_own() {
+    let large = Bytes::from(vec![7; 10_000]);
+    let list = tokio_stream::iter([Ok(Bytes::from("a")), Ok(large.clone()), Ok(Bytes::from("b"))]);
+    let all = sent(EncodeBody::new_client(BytesCodec, list, None, None));
+    let [Sent::Bytes(front), Sent::Bytes(kept), Sent::Bytes(back)] = &all[..] else { panic!("{all:?}") };
+    assert_eq!((&front[..], &back[..]), (&b"\0\0\0\0\x01a\0\0\0\x27\x10"[..], &b"\0\0\0\0\x01b"[..]));
+    assert_eq!(kept.as_ptr(), large.as_ptr(), "it was copied");
 }

@@ -99,10 +99,10 @@ pub(in crate::server) fn received_outcome(sent: Result<Option<&HeaderMap>, &Stat
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chain::Chain;
     use crate::grpc::compression::Encoding;
     use crate::grpc::testing::Plain;
     use crate::status::Code;
+    use thalweg_core::chain::Chain;
 
     /// A large part kept by reference, with bytes around it.
     struct Kept(Bytes);

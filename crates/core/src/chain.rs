@@ -28,22 +28,26 @@ struct ChainedPart {
 impl Chain {
     /// Returns the number of bytes.
     #[must_use]
+    #[inline]
     pub fn len(&self) -> usize {
         self.buffer.len() + self.kept_len
     }
 
     /// Returns whether it is empty.
     #[must_use]
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// Returns the buffer for bytes that are always copied.
+    #[inline]
     pub fn buffer(&mut self) -> &mut Vec<u8> {
         &mut self.buffer
     }
 
     /// Appends `bytes`, by reference if they are at least 4 KiB.
+    #[inline]
     pub fn push(&mut self, bytes: Bytes) {
         if bytes.len() < PART_LEN_MIN {
             self.buffer.extend_from_slice(&bytes);
@@ -54,29 +58,45 @@ impl Chain {
     }
 
     /// Returns all bytes if they are contiguous.
-    pub(crate) fn as_contiguous(&self) -> Option<&[u8]> {
+    #[must_use]
+    #[inline]
+    pub fn as_contiguous(&self) -> Option<&[u8]> {
         self.chained.is_empty().then_some(&self.buffer)
     }
 
+    /// Returns all bytes, after it has copied the kept parts into the buffer.
+    pub fn make_contiguous(&mut self) -> &[u8] {
+        if !self.chained.is_empty() {
+            let mut bytes = Vec::with_capacity(self.len());
+            self.copy_to(&mut bytes);
+            *self = Self { buffer: bytes, ..Self::default() };
+        }
+        &self.buffer
+    }
+
     /// Returns the current end, for [`truncate`](Self::truncate).
-    pub(crate) fn mark(&self) -> Mark {
+    #[must_use]
+    #[inline]
+    pub fn mark(&self) -> Mark {
         Mark { buffer_len: self.buffer.len(), kept_count: self.chained.len() }
     }
 
     /// Removes everything appended after `mark`.
-    pub(crate) fn truncate(&mut self, mark: Mark) {
+    #[inline]
+    pub fn truncate(&mut self, mark: Mark) {
         self.buffer.truncate(mark.buffer_len);
         self.kept_len -=
             self.chained.drain(mark.kept_count..).map(|chained| chained.bytes.len()).sum::<usize>();
     }
 
     /// Removes all bytes.
-    pub(crate) fn clear(&mut self) {
+    #[inline]
+    pub fn clear(&mut self) {
         self.truncate(Mark { buffer_len: 0, kept_count: 0 });
     }
 
     /// Appends all bytes to `bytes`.
-    pub(crate) fn copy_to(&self, bytes: &mut Vec<u8>) {
+    pub fn copy_to(&self, bytes: &mut Vec<u8>) {
         let mut begin = 0;
         for chained in &self.chained {
             let at = chained.at.min(self.buffer.len());
@@ -113,27 +133,41 @@ impl Chain {
 
 /// A position in a [`Chain`].
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Mark {
-    pub(crate) buffer_len: usize,
+pub struct Mark {
+    buffer_len: usize,
     kept_count: usize,
+}
+
+impl Mark {
+    /// Returns the position in [`Chain::buffer`].
+    #[must_use]
+    #[inline]
+    pub fn buffer_len(self) -> usize {
+        self.buffer_len
+    }
 }
 
 // SAFETY: bytes written through `chunk_mut` and `advance_mut` go to the buffer, a `Vec<u8>`. Its own `BufMut`
 // implementation does the work and upholds the contract.
+#[expect(unsafe_code, reason = "encoders write through an implementation of the unsafe trait `BufMut`")]
 unsafe impl BufMut for Chain {
+    #[inline]
     fn remaining_mut(&self) -> usize {
         BufMut::remaining_mut(&self.buffer)
     }
 
+    #[inline]
     unsafe fn advance_mut(&mut self, count: usize) {
         // SAFETY: the caller upholds the same contract for the same buffer.
         unsafe { self.buffer.advance_mut(count) }
     }
 
+    #[inline]
     fn chunk_mut(&mut self) -> &mut UninitSlice {
         self.buffer.chunk_mut()
     }
 
+    #[inline]
     fn put<T: Buf>(&mut self, mut src: T)
     where
         Self: Sized,
@@ -147,10 +181,12 @@ unsafe impl BufMut for Chain {
         }
     }
 
+    #[inline]
     fn put_slice(&mut self, src: &[u8]) {
         self.buffer.extend_from_slice(src);
     }
 
+    #[inline]
     fn put_bytes(&mut self, value: u8, count: usize) {
         self.buffer.put_bytes(value, count);
     }
@@ -182,6 +218,9 @@ mod tests {
         let expected = [b"\x01", &large[..], b"small", &[8; PART_LEN_MIN], &large].concat();
         assert_eq!(joined(&parts), expected);
         assert!(chain.is_empty() && chain.take_parts().is_empty());
+        parts.into_iter().for_each(|part| chain.push(part));
+        assert_eq!(chain.make_contiguous(), expected);
+        assert_eq!((chain.as_contiguous(), chain.len()), (Some(&expected[..]), expected.len()));
     }
 
     #[test]
