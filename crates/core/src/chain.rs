@@ -218,7 +218,9 @@ mod tests {
         let expected = [b"\x01", &large[..], b"small", &[8; PART_LEN_MIN], &large].concat();
         assert_eq!(joined(&parts), expected);
         assert!(chain.is_empty() && chain.take_parts().is_empty());
-        parts.into_iter().for_each(|part| chain.push(part));
+        for part in parts {
+            chain.push(part);
+        }
         assert_eq!(chain.make_contiguous(), expected);
         assert_eq!((chain.as_contiguous(), chain.len()), (Some(&expected[..]), expected.len()));
     }

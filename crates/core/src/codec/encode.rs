@@ -245,6 +245,7 @@ struct Encode {
 
 impl Encode {
     /// Appends a message with its prefix. Returns its length. `out` is unchanged on error.
+    #[inline]
     fn append<T: Encoder<Error = Status>>(
         self,
         encoder: &mut T,
@@ -276,20 +277,26 @@ impl Encode {
         }
     }
 
+    #[inline]
     fn prefix(self, len: usize) -> Result<[u8; HEADER_SIZE], Status> {
-        let Self { encoding, size_max } = self;
-        if len > size_max {
-            return Err(Status::out_of_range(format!(
-                "a message of {len} bytes is larger than {size_max}, the maximum"
-            )));
+        match u32::try_from(len) {
+            Ok(wire_len) if len <= self.size_max => {
+                let [a, b, c, d] = wire_len.to_be_bytes();
+                Ok([u8::from(self.encoding.is_some()), a, b, c, d])
+            }
+            _ => Err(self.too_large(len)),
         }
-        let len = u32::try_from(len).map_err(|_| {
-            Status::resource_exhausted(format!(
-                "a message of {len} bytes exceeds the gRPC maximum of 4294967295"
-            ))
-        })?;
-        let [a, b, c, d] = len.to_be_bytes();
-        Ok([u8::from(encoding.is_some()), a, b, c, d])
+    }
+
+    #[cold]
+    fn too_large(self, len: usize) -> Status {
+        let size_max = self.size_max;
+        if len > size_max {
+            return Status::out_of_range(format!(
+                "a message of {len} bytes is larger than {size_max}, the maximum"
+            ));
+        }
+        Status::resource_exhausted(format!("a message of {len} bytes exceeds the gRPC maximum of 4294967295"))
     }
 }
 
