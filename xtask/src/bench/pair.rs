@@ -26,8 +26,19 @@ pub(super) struct Pair<'p> {
 impl<'p> Pair<'p> {
     /// Starts the server with these flags.
     pub(super) fn start(client: &'p BuiltPeer, server: &BuiltPeer, flags: &str) -> Result<Self> {
-        let server = Server::start(|port| server.serve(port).words(flags).under(SERVER))?;
-        Ok(Self::of(client, server))
+        Self::start_with("", client, server, flags)
+    }
+
+    /// Like [`start`](Self::start), with an environment variable for both ends, `NAME=VALUE`, unless it is empty.
+    pub(super) fn start_with(
+        variable: &str,
+        client: &'p BuiltPeer,
+        server: &BuiltPeer,
+        flags: &str,
+    ) -> Result<Self> {
+        let wrapper = format!("env {variable} {SERVER}");
+        let server = Server::start(|port| server.serve(port).words(flags).under(&wrapper))?;
+        Ok(Self::of(client, server).under(format!("env {variable} {CLIENT}")))
     }
 
     /// Starts client and server of one stack, the server under `wrapper`.

@@ -68,7 +68,7 @@ pub struct BufferSettings {
 
 impl BufferSettings {
     /// Creates settings, in bytes: the initial size of the buffer, and from which number of encoded bytes on they are
-    /// sent although more messages are ready.
+    /// sent although more messages are ready. Connections of Thalweg that encode into their own buffer ignore both.
     pub fn new(buffer_size: usize, yield_threshold: usize) -> Self {
         Self { buffer_size, yield_threshold }
     }
