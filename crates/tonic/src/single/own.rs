@@ -1,5 +1,7 @@
 //! Uncompressed messages that are the only one of their direction: encoded and decoded in one step.
 
+use std::cell::Cell;
+
 use bytes::{Buf, BufMut, Bytes};
 use thalweg_engine::Chain;
 use thalweg_engine::raw::Piece;
@@ -10,6 +12,13 @@ use super::wire::{PREFIX_LEN, too_large};
 
 /// Initial size of the buffer of an encoded message, in bytes.
 const ENCODED_LEN: usize = 512;
+/// Messages of at most so many bytes are copied out of the thread's buffer. Larger ones take it along.
+const COPIED_LEN_MAX: usize = 4 << 10;
+
+thread_local! {
+    /// Taken out while in use. A codec that calls another one finds none.
+    static BUFFER: Cell<Option<Chain>> = const { Cell::new(None) };
+}
 
 /// Encodes `message` with its prefix.
 ///
@@ -20,7 +29,8 @@ where
     E: Encoder<Error = Status> + 'static,
     E::Item: 'static,
 {
-    let mut wire = Chain::default();
+    let mut wire = BUFFER.take().unwrap_or_default();
+    wire.clear();
     wire.buffer().reserve(ENCODED_LEN);
     wire.put_bytes(0, PREFIX_LEN);
     encoder.encode(message, &mut EncodeBuf::new(&mut wire))?;
@@ -32,7 +42,14 @@ where
         Status::resource_exhausted(format!("message of {len} bytes exceeds the gRPC maximum of 4294967295"))
     })?;
     wire.buffer()[1..PREFIX_LEN].copy_from_slice(&len.to_be_bytes());
-    Ok(wire.into())
+    match wire.as_contiguous() {
+        Some(bytes) if bytes.len() <= COPIED_LEN_MAX => {
+            let piece = Bytes::copy_from_slice(bytes).into();
+            BUFFER.with(|buffer| buffer.set(Some(wire)));
+            Ok(piece)
+        }
+        _ => Ok(wire.into()),
+    }
 }
 
 /// Decodes `wire`, for which [`is_single`](super::wire::is_single) returned true.
