@@ -1,5 +1,5 @@
-//! `cargo xtask tonic-surface`: compares the public API of `crates/tonic`, and of its package for `[patch]`, with that of
-//! the locked tonic version.
+//! `cargo xtask tonic-surface`: compares the public API of `crates/tonic`, and of its package for `[patch]`, with that
+//! of the locked tonic version.
 //!
 //! Names are parsed from the sources. In modules that `crates/tonic` defines itself, each name is checked, and so are
 //! the methods, public fields and traits of their types. Methods must also be on the crate's page. For what it
