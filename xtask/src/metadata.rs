@@ -46,11 +46,15 @@ pub(crate) struct Package {
 #[derive(Deserialize)]
 struct Target {
     kind: Vec<String>,
+    src_path: PathBuf,
 }
 
 #[derive(Deserialize)]
 pub(crate) struct Dependency {
     pub(crate) name: String,
+    /// Its name in the manifest, if that is another one.
+    pub(crate) rename: Option<String>,
+    pub(crate) features: Vec<String>,
     /// `dev` or `build`; `None` for normal dependencies.
     pub(crate) kind: Option<String>,
     /// The registry or repository that it is from; `None` for a package of this repository.
@@ -115,20 +119,32 @@ impl Metadata {
         found.ok_or_else(|| failed!("unknown package {name}"))
     }
 
-    /// The package of this name that is not in the repository.
+    /// Returns the package of this name that is from a registry.
     pub(crate) fn registry_package(&self, name: &str) -> Result<&Package> {
         let found = self.packages.iter().find(|package| package.name == name && package.source.is_some());
         found.ok_or_else(|| failed!("unknown package {name} of the registry"))
+    }
+
+    /// Returns the workspace's package of this name.
+    pub(crate) fn member(&self, name: &str) -> Result<&Package> {
+        let found = self.member_packages().find(|package| package.name == name);
+        found.ok_or_else(|| failed!("unknown package {name} of the workspace"))
     }
 }
 
 impl Package {
     /// Whether it has a library target.
     pub(crate) fn is_library(&self) -> bool {
-        self.targets.iter().any(|target| target.kind.iter().any(|kind| kind == "lib"))
+        self.library_folder().is_some()
     }
 
-    /// The folder of its sources.
+    /// The folder of its library's sources, which may be outside of its own.
+    pub(crate) fn library_folder(&self) -> Option<&Path> {
+        let library = self.targets.iter().find(|target| target.kind.iter().any(|kind| kind == "lib"));
+        library.and_then(|library| library.src_path.parent())
+    }
+
+    /// The folder of its manifest.
     pub(crate) fn folder(&self) -> &Path {
         self.manifest_path.parent().unwrap_or(&self.manifest_path)
     }

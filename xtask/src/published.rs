@@ -14,6 +14,11 @@ pub(crate) fn folder() -> PathBuf {
     workspace::root().join("target/programs")
 }
 
+/// The target folder shared by suites with tonic: crates that do not depend on it are built once.
+pub(crate) fn build_folder() -> PathBuf {
+    folder().join("build")
+}
+
 /// Copies the registry's sources of the crates `names`, in the versions locked by the package in `suite`, and changes
 /// their manifests. Returns names and versions.
 pub(crate) fn download(names: &[&str], suite: &Path) -> Result<Vec<String>> {

@@ -185,8 +185,14 @@ fn name_server(text: &str) -> Option<NameServerConfig> {
 /// Returns the system's host name; empty if it is unknown.
 fn host_name() -> String {
     #[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
-    if let Ok(name) = nix::unistd::gethostname() {
-        return name.to_string_lossy().into_owned();
+    {
+        // Longer than any system's names (HOST_NAME_MAX).
+        let mut name = [0; 256];
+        // SAFETY: it writes at most as many bytes as `name` has.
+        let outcome = unsafe { libc::gethostname(name.as_mut_ptr().cast(), name.len()) };
+        if let (0, Ok(name)) = (outcome, std::ffi::CStr::from_bytes_until_nul(&name)) {
+            return name.to_string_lossy().into_owned();
+        }
     }
     String::new()
 }

@@ -6,6 +6,7 @@
 
 pub(crate) mod code;
 pub(crate) mod codec;
+#[cfg(feature = "gzip")]
 pub(crate) mod coded_bodies;
 pub(crate) mod compression;
 pub(crate) mod content_type;

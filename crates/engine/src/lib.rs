@@ -133,6 +133,7 @@ pub use dns_resolver::DnsResolver;
 pub use encode::Encode;
 pub use executor::ExecutorError;
 pub use grpc::codec::{Envelope, Payload};
+#[cfg(feature = "gzip")]
 pub use grpc::coded_bodies::{BodyDecoder, BodyEncoder};
 pub use grpc::compression::{Encoding, EncodingSet};
 pub use grpc::envelope::Prefix;

@@ -9,6 +9,8 @@ mod tcp_options;
 
 pub use address::{InvalidAddress, ListenAddress};
 pub(crate) use listener::Listener;
-pub(crate) use stream::{Accepted, Socket};
+pub(crate) use stream::Accepted;
+#[cfg(feature = "tls")]
+pub(crate) use stream::Socket;
 pub use tcp_keepalive::TcpKeepalive;
 pub use tcp_options::TcpOptions;

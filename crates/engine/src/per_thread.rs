@@ -39,12 +39,9 @@ const SLOTS_MAX: usize = 64;
 fn processors() -> usize {
     #[cfg(target_os = "linux")]
     {
-        use nix::unistd::{SysconfVar, sysconf};
-
-        let online = sysconf(SysconfVar::_NPROCESSORS_ONLN).ok().flatten();
-        if let Some(online) =
-            online.and_then(|online| usize::try_from(online).ok()).filter(|&online| online > 0)
-        {
+        // SAFETY: it takes and returns numbers; -1 is an error.
+        let online = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
+        if let Some(online) = usize::try_from(online).ok().filter(|&online| online > 0) {
             return online;
         }
     }

@@ -75,6 +75,7 @@ mod tests {
             assert_eq!(decode(Texts, wire(&format!("{text}.")), Some(usize::MAX)).unwrap(), text);
             let failed = encode(Texts, "!".to_owned(), None).unwrap_err();
             assert!(failed.message().contains("no such text"), "{failed}");
+            assert_eq!(failed.code(), Code::Internal);
             let failed = decode(Texts, wire("!."), None).unwrap_err();
             assert_eq!((failed.code(), failed.message()), (Code::DataLoss, "no such text"));
             assert_eq!(decode(Texts, wire("?."), None).unwrap_err().message(), "Missing message.");

@@ -45,8 +45,7 @@ fn suite(stack: &str) -> PathBuf {
 
 /// Builds the suite's program on this stack.
 fn build(stack: &str) -> Result<PathBuf> {
-    // A shared folder: crates that do not depend on tonic are built once.
-    let target = published::folder().join("build");
+    let target = published::build_folder();
     let build = Job::cargo("build --locked --quiet --target-dir").arg(&target);
     build.directory(suite(stack)).builds(15).run()?;
     Ok(target.join("debug").join(format!("programs-{stack}")))

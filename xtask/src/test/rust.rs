@@ -6,15 +6,18 @@ use std::process::Command;
 
 use crate::failure::Result;
 use crate::job::{Job, TIMED_OUT, is_installed};
-use crate::metadata::Metadata;
+use crate::metadata::{Metadata, Package};
 use crate::server::Server;
-use crate::{tools, workspace};
+use crate::{published, tools, workspace};
 
 /// The optional features to test.
 pub(super) const FEATURES: &str = "thalweg/brotli,thalweg/buffa,thalweg/dns,thalweg/opentelemetry,thalweg/socks,\
      thalweg/tls,thalweg/tls-webpki-roots,thalweg/tower,thalweg/web,thalweg/zstd,thalweg-build/buffa,\
      thalweg-services/channelz,thalweg-services/health,thalweg-services/orca,thalweg-services/reflection,\
      thalweg-web/brotli,thalweg-web/zstd";
+
+/// The package for `[patch]`, with the sources of `thalweg-tonic`.
+const PATCH: &str = "tonic";
 
 /// Set for a step whose programs the step `build` has already built in the same run. Such a step starts no `cargo`,
 /// which could wait for another build's lock.
@@ -39,37 +42,42 @@ pub(super) fn docs() -> Result<String> {
     Ok("no warnings".to_owned())
 }
 
-/// Checks each feature of each published package: alone, and all of a package together.
+/// Checks each published package, and the one for `[patch]`, without features, with each feature alone, and with all.
 ///
 /// Only rustc's lints count: clippy's lints on types and matches vary with the enabled features.
 pub(super) fn features() -> Result<String> {
-    let lint = |package: &str, features: &str| {
-        let job = Job::cargo("clippy --lib --no-deps --no-default-features --package").arg(package);
-        let job =
-            job.arg("--features").arg(features).words("-- -D warnings -A clippy::all -A clippy::pedantic");
-        job.builds(30).run()
-    };
     let metadata = Metadata::load()?;
+    let packages = metadata.published().filter(|package| package.is_library());
     let mut count = 0;
-    for package in metadata.published().filter(|package| package.is_library()) {
+    for Package { name, version, features, .. } in packages.chain([metadata.member(PATCH)?]) {
+        let all = features.keys().cloned().collect::<Vec<_>>().join(",");
         // Features with an underscore are for other features of the manifest.
-        for feature in package.features.keys().filter(|feature| !feature.starts_with('_')) {
-            lint(&package.name, feature)?;
+        let single = features.keys().filter(|feature| !feature.starts_with('_'));
+        for set in [""].into_iter().chain(single.map(String::as_str)).chain([&*all]) {
+            // With its version: the workspace has two packages `tonic`.
+            let job = Job::cargo("clippy --lib --no-deps --no-default-features --package");
+            let job = job.arg(format!("{name}@{version}")).arg("--features").arg(set);
+            job.words("-- -D warnings -A clippy::all -A clippy::pedantic").builds(30).run()?;
+            count += 1;
         }
-        lint(&package.name, &package.features.keys().cloned().collect::<Vec<_>>().join(","))?;
-        count += package.features.len();
     }
-    Ok(format!("no warnings with each of {count} features"))
+    Ok(format!("no warnings with {count} sets of features"))
 }
 
 /// Runs unit, integration and doc tests.
 pub(super) fn tests() -> Result<String> {
     // No browser: a test that needs one must be marked `#[ignore]`.
     let tests = workspace_cargo(TEST).arg(FEATURES).env("CHROMIUM", "/ignore-tests-that-open-a-browser");
-    // The package for `[patch]` has the sources of `thalweg-tonic`, whose examples name that crate.
-    let doc_tests =
-        workspace_cargo("test --workspace --exclude tonic --no-fail-fast --doc --features").arg(FEATURES);
+    // Examples in the sources of the package for `[patch]` name `thalweg-tonic`.
+    let doc_tests = workspace_cargo("test --workspace --no-fail-fast --doc --exclude").arg(PATCH);
+    let doc_tests = doc_tests.arg("--features").arg(FEATURES);
     run_tests(&[tests, doc_tests], 40)
+}
+
+/// Runs the tests of `crates/tonic-tests` on the package for `[patch]`, in a workspace of their own.
+pub(super) fn patched() -> Result<String> {
+    let tests = Job::cargo("test --locked --no-fail-fast --target-dir").arg(published::build_folder());
+    run_tests(&[tests.directory(workspace::root().join("crates/tonic-tests/patched"))], 30)
 }
 
 /// Runs the tests that need an external program.

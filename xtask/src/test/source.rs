@@ -131,7 +131,7 @@ impl Reader<'_> {
 
 impl<'ast> Visit<'ast> for Reader<'_> {
     fn visit_item(&mut self, item: &'ast Item) {
-        let stays = is_kept(attributes(item), None);
+        let stays = is_kept(attributes(item), &Cfg::default());
         if let Item::Mod(module) = item
             && module.content.is_none()
             && !stays
@@ -164,7 +164,9 @@ impl<'ast> Visit<'ast> for Reader<'_> {
                     && let Some(name) = type_name(&block.self_ty)
                 {
                     let kept = |it: &ImplItem| match it {
-                        ImplItem::Fn(it) if is_kept(&it.attrs, None) => Some(it.sig.ident.to_string()),
+                        ImplItem::Fn(it) if is_kept(&it.attrs, &Cfg::default()) => {
+                            Some(it.sig.ident.to_string())
+                        }
                         _ => None,
                     };
                     let methods = block.items.iter().filter_map(kept).collect();
@@ -185,7 +187,7 @@ impl<'ast> Visit<'ast> for Reader<'_> {
     }
 
     fn visit_impl_item_fn(&mut self, it: &'ast syn::ImplItemFn) {
-        if is_kept(&it.attrs, None) {
+        if is_kept(&it.attrs, &Cfg::default()) {
             visit::visit_impl_item_fn(self, it);
         }
     }
@@ -245,28 +247,36 @@ pub(super) fn attributes(item: &Item) -> &[Attribute] {
     of!(Const Enum ExternCrate Fn ForeignMod Impl Macro Mod Static Struct Trait TraitAlias Type Union Use)
 }
 
-/// Whether an item with these attributes is kept: it is not for tests, and not behind a disabled feature. Without a set
-/// of features it may be behind any.
-pub(super) fn is_kept(attributes: &[Attribute], features: Option<&BTreeSet<String>>) -> bool {
+/// The `cfg` conditions of a build.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Cfg {
+    /// The enabled features. Without them, a feature may be enabled or not.
+    pub(super) features: Option<BTreeSet<String>>,
+    /// Whether the sources use Thalweg's own types (`own_vocabulary`).
+    pub(super) own_vocabulary: bool,
+}
+
+/// Whether an item with these attributes is kept: it is not for tests, and not behind a disabled feature.
+pub(super) fn is_kept(attributes: &[Attribute], cfg: &Cfg) -> bool {
     let conditions = attributes.iter().filter(|it| it.path().is_ident("cfg"));
-    let condition_holds = |it: &Attribute| {
-        it.parse_args::<Meta>().ok().and_then(|condition| condition_holds(&condition, features))
-    };
+    let condition_holds =
+        |it: &Attribute| it.parse_args::<Meta>().ok().and_then(|condition| condition_holds(&condition, cfg));
     conditions.map(condition_holds).all(|condition_holds| condition_holds != Some(false))
 }
 
 /// Whether a `cfg` condition holds; `None` if unknown.
-fn condition_holds(condition: &Meta, features: Option<&BTreeSet<String>>) -> Option<bool> {
+fn condition_holds(condition: &Meta, cfg: &Cfg) -> Option<bool> {
     match condition {
+        Meta::Path(path) if path.is_ident("own_vocabulary") => Some(cfg.own_vocabulary),
         Meta::Path(path) => path.is_ident("test").then_some(false),
         Meta::NameValue(pair) if pair.path.is_ident("feature") => {
             let Expr::Lit(syn::ExprLit { lit: syn::Lit::Str(name), .. }) = &pair.value else { return None };
-            features.map(|features| features.contains(&name.value()))
+            cfg.features.as_ref().map(|features| features.contains(&name.value()))
         }
         Meta::NameValue(_) => None,
         Meta::List(list) => {
             let all = list.parse_args_with(Punctuated::<Meta, Token![,]>::parse_terminated).ok()?;
-            let all: Vec<Option<bool>> = all.iter().map(|it| condition_holds(it, features)).collect();
+            let all: Vec<Option<bool>> = all.iter().map(|it| condition_holds(it, cfg)).collect();
             // A value that decides the result, and the result otherwise.
             let (decides, otherwise) = match () {
                 () if list.path.is_ident("not") => {

@@ -106,6 +106,7 @@ pub(super) const STEPS: &[Step] = &[
     step("peers", Nightly, Suites, &["release"], peers::check),
     step("fleet", Nightly, Suites, &["build", "peers"], fleet::check),
     step("programs", Nightly, Suites, &["peers"], programs::check),
+    step("patched", Nightly, Suites, &[], rust::patched),
     step("trees", Nightly, Suites, &["build"], protos::trees),
     step("book", Nightly, Suites, &[], book::check),
     step("advisories", Nightly, Suites, &[], dependencies::advisories),

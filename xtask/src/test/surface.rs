@@ -1,32 +1,38 @@
-//! `cargo xtask tonic-surface`: compares the public API of `crates/tonic` with that of the locked tonic version.
+//! `cargo xtask tonic-surface`: compares the public API of `crates/tonic`, and of its package for `[patch]`, with that
+//! of the locked tonic version.
 //!
-//! Names are parsed from both sources. A module or item re-exported from tonic is complete. In modules that
-//! `crates/tonic` defines itself, each name is checked, and so are the methods, public fields and traits of their
-//! types. Methods must also be on the crate's page. Signatures are not compared: the crate's own tests compile
-//! generated code.
+//! Names are parsed from the sources. In modules that `crates/tonic` defines itself, each name is checked, and so are
+//! the methods, public fields and traits of their types. Methods must also be on the crate's page. For what it
+//! re-exports, names, methods and fields are those of the package with the types: tonic itself, or `crates/core`.
+//! Signatures are not compared: tests compile generated code.
 //!
 //! The comparison runs with all features, with each feature alone, and with the sets of [`FEATURE_SETS`]. Items behind
-//! a `cfg` count if the set enables them, according to the `[features]` in the crate's manifest.
+//! a `cfg` count if the set enables them, according to the `[features]` in the crates' manifests.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::Path;
 use std::process::ExitCode;
 
 use quote::ToTokens;
 use syn::punctuated::Punctuated;
 use syn::{Attribute, ImplItem, Item, ItemImpl, Token, Visibility};
 
-use super::source::{attributes, declared, imported_names, is_kept, joined, module_of, type_name};
+use super::source::{Cfg, attributes, declared, imported_names, is_kept, joined, module_of, type_name};
 use crate::arguments::Arguments;
 use crate::failure::Result;
 use crate::log;
 use crate::metadata::{Metadata, Package};
 use crate::{files, workspace};
 
-/// Names that `crates/tonic` leaves out, with the reason.
-const EXCEPTIONS: &[(&str, &str)] =
-    &[("transport::Error: impl StdError", "it is `std::error::Error` under another name")];
+/// Names that are left out, with the reason.
+const EXCEPTIONS: &[(&str, &str)] = &[
+    ("transport::Error: impl StdError", "it is `std::error::Error` under another name"),
+    ("service::interceptor::ResponseBody", DECLARED_BY_MACRO),
+    ("service::interceptor::ResponseFuture", DECLARED_BY_MACRO),
+    ("service::recover_error::ResponseBody", DECLARED_BY_MACRO),
+    ("service::recover_error::ResponseFuture", DECLARED_BY_MACRO),
+];
+const DECLARED_BY_MACRO: &str = "it is in `crates/core`, declared by `pin_project!`";
 
 /// Feature sets of dependents, without default features. Each single feature of tonic is checked, too.
 const FEATURE_SETS: &[&str] = &[
@@ -40,18 +46,8 @@ const FEATURE_SETS: &[&str] = &[
     "codegen router transport",
 ];
 
-/// Name of the dependency with the types that `crates/tonic` re-exports: tonic itself, and `crates/core` in the package
-/// for `[patch]`.
+/// Name of the dependency with the types that `crates/tonic` re-exports.
 const VOCABULARY: &str = "vocabulary";
-
-/// Names that `crates/core` leaves out, with the reason.
-const VOCABULARY_EXCEPTIONS: &[(&str, &str)] = &[
-    ("service::interceptor::ResponseBody", DECLARED_BY_MACRO),
-    ("service::interceptor::ResponseFuture", DECLARED_BY_MACRO),
-    ("service::recover_error::ResponseBody", DECLARED_BY_MACRO),
-    ("service::recover_error::ResponseFuture", DECLARED_BY_MACRO),
-];
-const DECLARED_BY_MACRO: &str = "it is there, declared by `pin_project!`";
 
 /// The page that lists each function of its own modules.
 const PAGE: &str = "docs/tonic.md";
@@ -61,7 +57,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode> {
     log::start("tonic-surface")?;
     let (summary, problems) = compare()?;
     println!("{summary}");
-    for (name, why) in EXCEPTIONS.iter().chain(VOCABULARY_EXCEPTIONS) {
+    for (name, why) in EXCEPTIONS {
         println!("left out: {name}: {why}");
     }
     for line in &problems {
@@ -80,38 +76,95 @@ pub(super) fn check() -> Result<String> {
 /// Returns a summary, and a line for each missing name and each unnecessary exception.
 fn compare() -> Result<(String, Vec<String>)> {
     let metadata = Metadata::load()?;
-    let (tonic, drop_in) = (metadata.registry_package("tonic")?, metadata.package("thalweg-tonic")?);
-    let (theirs, ours) = (Surface::of(tonic, None)?, Surface::of(drop_in, None)?);
-    let vocabulary = Surface::of(metadata.package("thalweg-core")?, None)?;
-    let missing = theirs.missing_from(&ours);
-    let is_excepted = |name: &String| EXCEPTIONS.iter().any(|(exception, _)| exception == name);
-    let page = fs::read_to_string(workspace::root().join(PAGE))?;
-    let unlisted = missing.iter().filter(|name| !is_excepted(name));
-    let unneeded = EXCEPTIONS.iter().filter(|(name, _)| !missing.contains(*name));
-    let problems = unlisted
-        .map(|name| format!("missing: {name}"))
-        .chain(theirs.expected_methods(&ours).into_iter().filter_map(|name| {
-            let is_listed = page.contains(&format!("`{name}`")) || page.contains(&format!("::{name}`"));
-            (!is_listed).then(|| format!("not in {PAGE}: {name}"))
-        }))
-        .chain(unneeded.map(|(name, _)| format!("listed as an exception, but not missing: {name}")));
-    let lacking = theirs.vocabulary_missing_from(&vocabulary, &ours);
-    let is_left_out = |name: &&String| VOCABULARY_EXCEPTIONS.iter().any(|(exception, _)| exception == *name);
-    let lacking = lacking.iter().filter(|name| !is_left_out(name));
-    let mut problems: Vec<String> =
-        problems.chain(lacking.map(|name| format!("missing in thalweg-core: {name}"))).collect();
-    let single_features = theirs.features.keys().map(String::as_str).filter(|name| !name.starts_with('_'));
+    let tonic = Crate::parse(metadata.registry_package("tonic")?)?;
+    let core = Crate::parse(metadata.member("thalweg-core")?)?;
+    let drop_in = Crate::parse(metadata.member("thalweg-tonic")?)?;
+    let patch = Crate::parse(metadata.member("tonic")?)?;
+
+    let features = tonic.package.features.keys().map(String::as_str);
+    let single_features = features.filter(|name| !name.starts_with('_'));
     let sets: BTreeSet<&str> = FEATURE_SETS.iter().copied().chain(single_features).collect();
-    for set in &sets {
-        let missing = Surface::of(tonic, Some(set))?
-            .missing_from(&Surface::of(drop_in, Some(set))?)
-            .into_iter()
-            .filter(|name| !is_excepted(name));
-        problems.extend(missing.map(|name| format!("missing with the features `{set}` alone: {name}")));
+    let (mut problems, mut excepted) = (Vec::new(), BTreeSet::new());
+    for set in [None].into_iter().chain(sets.iter().copied().map(Some)) {
+        let theirs = tonic.surface(&Cfg::of(tonic.package, set));
+        for (ours, vocabulary) in [(&drop_in, &tonic), (&patch, &core)] {
+            let own_vocabulary = vocabulary.package.name != tonic.package.name;
+            let cfg = Cfg { own_vocabulary, ..Cfg::of(ours.package, set) };
+            let set_of_vocabulary = set.map(|_| ours.features_of_vocabulary(&cfg));
+            let vocabulary = vocabulary.surface(&Cfg::of(vocabulary.package, set_of_vocabulary.as_deref()));
+            let Package { name, version, .. } = ours.package;
+            let with = set.map_or("all features".to_owned(), |set| format!("the features `{set}` alone"));
+            let ours = ours.surface(&cfg);
+            let missing = theirs.missing_from(&ours);
+            for missing in missing.into_iter().chain(theirs.missing_from_vocabulary(&vocabulary, &ours)) {
+                if EXCEPTIONS.iter().any(|(exception, _)| *exception == missing) {
+                    excepted.insert(missing);
+                } else {
+                    problems.push(format!("missing in {name} {version} with {with}: {missing}"));
+                }
+            }
+        }
     }
-    let count = theirs.compared_count(&ours);
-    let summary = format!("{count} names of tonic {}, and {} sets of features", tonic.version, sets.len());
-    Ok((summary, problems))
+    let unneeded = EXCEPTIONS.iter().filter(|(name, _)| !excepted.contains(*name));
+    problems.extend(unneeded.map(|(name, _)| format!("listed as an exception, but not missing: {name}")));
+
+    let (theirs, ours) = (tonic.surface(&Cfg::default()), drop_in.surface(&Cfg::default()));
+    let page = fs::read_to_string(workspace::root().join(PAGE))?;
+    let methods = theirs.expected_methods(&ours);
+    let is_listed =
+        |name: &&String| page.contains(&format!("`{name}`")) || page.contains(&format!("::{name}`"));
+    let unlisted = methods.iter().filter(|name| !is_listed(name));
+    problems.extend(unlisted.map(|name| format!("not in {PAGE}: {name}")));
+
+    let (count, version) = (theirs.compared_count(&ours), &tonic.package.version);
+    let sets = sets.len();
+    Ok((format!("{count} names of tonic {version}, and {sets} sets of features, by two packages"), problems))
+}
+
+/// The parsed sources of a package's library.
+struct Crate<'p> {
+    package: &'p Package,
+    /// The module and the items of each file.
+    files: Vec<(Vec<String>, Vec<Item>)>,
+}
+
+impl<'p> Crate<'p> {
+    fn parse(package: &'p Package) -> Result<Self> {
+        let folder = package.library_folder().ok_or_else(|| failed!("{} has no library", package.name))?;
+        let mut files = Vec::new();
+        for path in files::below(folder)?.iter().filter(|path| files::has_extension(path, "rs")) {
+            let parsed = syn::parse_file(&fs::read_to_string(path)?);
+            let parsed = parsed.map_err(|why| failed!("{}: {why}", path.display()))?;
+            files.push((module_of(path.strip_prefix(folder).unwrap_or(path)), parsed.items));
+        }
+        Ok(Self { package, files })
+    }
+
+    fn surface(&self, cfg: &Cfg) -> Surface {
+        let mut surface = Surface { features: self.package.features.clone(), ..Surface::default() };
+        for (module, items) in &self.files {
+            surface.add(module, items, cfg);
+        }
+        surface
+    }
+
+    /// The features of its vocabulary that it enables.
+    fn features_of_vocabulary(&self, cfg: &Cfg) -> String {
+        let is_vocabulary = |rename: &Option<String>| rename.as_deref() == Some(VOCABULARY);
+        let dependencies = self.package.dependencies.iter().filter(|it| is_vocabulary(&it.rename));
+        let always = dependencies.flat_map(|it| &it.features).map(String::as_str);
+        let enabled = cfg.features.iter().flatten();
+        let enables = enabled.filter_map(|feature| self.package.features.get(feature)).flatten();
+        let enables = enables.filter_map(|it| it.strip_prefix(VOCABULARY)?.strip_prefix('/'));
+        always.chain(enables).collect::<Vec<_>>().join(" ")
+    }
+}
+
+impl Cfg {
+    /// The conditions of a build with a set of the package's features, or with any.
+    fn of(package: &Package, set: Option<&str>) -> Self {
+        Self { features: set.map(|set| enabled(&package.features, set)), own_vocabulary: false }
+    }
 }
 
 /// The public API of a crate.
@@ -134,29 +187,9 @@ enum Origin {
 }
 
 impl Surface {
-    /// Reads a crate's sources with a set of features, or with all of them.
-    fn of(package: &Package, set: Option<&str>) -> Result<Self> {
-        let folder = package.folder().join("src");
-        let enabled = set.map(|set| enabled(&package.features, set));
-        let mut surface = Self { features: package.features.clone(), ..Self::default() };
-        let sources = files::below(&folder)?;
-        for path in sources.iter().filter(|path| files::has_extension(path, "rs")) {
-            let inside = path.strip_prefix(&folder).unwrap_or(path);
-            surface
-                .add(inside, &fs::read_to_string(path)?, enabled.as_ref())
-                .map_err(|why| failed!("{}: {why}", path.display()))?;
-        }
-        Ok(surface)
-    }
-
-    /// Adds a file; `inside` is its path within the source folder.
-    fn add(&mut self, inside: &Path, text: &str, enabled: Option<&BTreeSet<String>>) -> syn::Result<()> {
-        self.add_items(&module_of(inside), &syn::parse_file(text)?.items, enabled);
-        Ok(())
-    }
-
-    fn add_items(&mut self, module: &[String], items: &[Item], enabled: Option<&BTreeSet<String>>) {
-        for item in items.iter().filter(|item| is_kept(attributes(item), enabled)) {
+    /// Adds the items of a module.
+    fn add(&mut self, module: &[String], items: &[Item], cfg: &Cfg) {
+        for item in items.iter().filter(|item| is_kept(attributes(item), cfg)) {
             let members = match item {
                 Item::Struct(it) => {
                     let fields = it.fields.iter().filter(|field| is_public(&field.vis));
@@ -164,10 +197,10 @@ impl Surface {
                     Some((it.ident.to_string(), fields.chain(derived(&it.attrs)).collect()))
                 }
                 Item::Enum(it) => Some((it.ident.to_string(), derived(&it.attrs))),
-                Item::Impl(it) => members(it, enabled),
+                Item::Impl(it) => members(it, cfg),
                 Item::Mod(syn::ItemMod { content: Some((_, items)), ident, .. }) => {
                     if ident != "tests" {
-                        self.add_items(&joined(module, &ident.to_string()), items, enabled);
+                        self.add(&joined(module, &ident.to_string()), items, cfg);
                     }
                     None
                 }
@@ -205,7 +238,7 @@ impl Surface {
         self.modules.get(module)?.get(name)
     }
 
-    fn is_from_tonic(&self, module: &[String], name: &str) -> bool {
+    fn is_from_vocabulary(&self, module: &[String], name: &str) -> bool {
         matches!(self.origin(module, name), Some(Origin::Used(path)) if path[0] == VOCABULARY)
     }
 
@@ -216,7 +249,7 @@ impl Surface {
                 let path = [module, std::slice::from_ref(name)].concat().join("::");
                 if ours.origin(module, name).is_none() {
                     missing.insert(path);
-                } else if !ours.is_from_tonic(module, name) {
+                } else if !ours.is_from_vocabulary(module, name) {
                     let none = BTreeSet::new();
                     let key = (module.first().cloned().unwrap_or_default(), name.clone());
                     let has = ours.members.get(&key).unwrap_or(&none);
@@ -233,7 +266,7 @@ impl Surface {
 
     /// Names that `ours` re-exports from its vocabulary, and methods and fields of their types, that `vocabulary`
     /// lacks.
-    fn vocabulary_missing_from(&self, vocabulary: &Self, ours: &Self) -> BTreeSet<String> {
+    fn missing_from_vocabulary(&self, vocabulary: &Self, ours: &Self) -> BTreeSet<String> {
         let mut missing = BTreeSet::new();
         let (theirs_of, has_of) = (self.members_by_type(), vocabulary.members_by_type());
         let mut pending: Vec<Vec<String>> = vec![Vec::new()];
@@ -241,12 +274,12 @@ impl Surface {
             let Some(names) = self.modules.get(&module) else { continue };
             for (name, origin) in names {
                 let path = [&module[..], std::slice::from_ref(name)].concat();
-                let is_ours = ours.origin(&module, name).is_some() && !ours.is_from_tonic(&module, name);
-                if *origin == Origin::Module {
+                let is_ours = ours.origin(&module, name).is_some() && !ours.is_from_vocabulary(&module, name);
+                if !is_ours && vocabulary.origin(&module, name).is_none() {
+                    missing.insert(path.join("::"));
+                } else if *origin == Origin::Module {
                     pending.push(path);
                 } else if is_ours {
-                } else if vocabulary.origin(&module, name).is_none() {
-                    missing.insert(path.join("::"));
                 } else if let Some(wanted) = theirs_of.get(name.as_str()) {
                     let none = BTreeSet::new();
                     let lacks = wanted.difference(has_of.get(name.as_str()).unwrap_or(&none));
@@ -317,13 +350,13 @@ fn derived(attributes: &[Attribute]) -> BTreeSet<String> {
 }
 
 /// The type of an `impl`, with the trait or the public methods.
-fn members(it: &ItemImpl, enabled: Option<&BTreeSet<String>>) -> Option<(String, BTreeSet<String>)> {
+fn members(it: &ItemImpl, cfg: &Cfg) -> Option<(String, BTreeSet<String>)> {
     let of = type_name(&it.self_ty)?;
     if let Some((implemented, _)) = &it.trait_ {
         return Some((of, BTreeSet::from([format!("impl {}", short(implemented))])));
     }
     let public = |it: &ImplItem| match it {
-        ImplItem::Fn(it) if is_public(&it.vis) && is_kept(&it.attrs, enabled) => {
+        ImplItem::Fn(it) if is_public(&it.vis) && is_kept(&it.attrs, cfg) => {
             Some(format!("fn {}", it.sig.ident))
         }
         _ => None,
@@ -356,12 +389,18 @@ fn enabled(features: &BTreeMap<String, Vec<String>>, set: &str) -> BTreeSet<Stri
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     fn surface(files: &[(&str, &str)]) -> Surface {
+        surface_with(files, &Cfg::default())
+    }
+
+    fn surface_with(files: &[(&str, &str)], cfg: &Cfg) -> Surface {
         let mut surface = Surface::default();
         for (path, text) in files {
-            surface.add(Path::new(path), text, None).unwrap();
+            surface.add(&module_of(Path::new(path)), &syn::parse_file(text).unwrap().items, cfg);
         }
         surface
     }
@@ -391,6 +430,48 @@ mod tests {
         check(&theirs, &[("lib.rs", "pub mod a;"), ("a.rs", "pub use tonic::a::b;")], &["a::f"]);
         check(&theirs, &[("lib.rs", "pub mod a;"), ("a.rs", "pub fn f() {} pub mod b;")], &["a::b::T"]);
         check(&theirs, &[("lib.rs", "pub mod a { pub fn f() {} }")], &["a::b"]);
+    }
+
+    #[test]
+    fn missing_names_of_the_vocabulary_are_reported() {
+        let check = |vocabulary: &[(&str, &str)], missing: &[&str]| {
+            let theirs = [
+                ("lib.rs", "pub mod a; pub mod b; pub use c::T;"),
+                ("a.rs", "pub fn f() {} pub fn g() {}"),
+                ("b.rs", "pub struct S; impl S { pub fn f() {} fn g() {} }"),
+                ("c.rs", "pub struct T;"),
+            ];
+            // `a` is its own.
+            let ours = [
+                ("lib.rs", "pub mod a; pub use vocabulary::{b, T};"),
+                ("a.rs", "pub use vocabulary::a::f; pub fn g() {}"),
+            ];
+            let found = surface(&theirs).missing_from_vocabulary(&surface(vocabulary), &surface(&ours));
+            assert_eq!(found.into_iter().collect::<Vec<_>>(), missing, "{vocabulary:?}");
+        };
+        let root = ("lib.rs", "pub mod a; pub mod b; pub struct T;");
+        let (a, b) = (("a.rs", "pub fn f() {}"), ("b.rs", "pub struct S; impl S { pub fn f() {} }"));
+        check(&[root, a, b], &[]);
+        check(&[root, ("a.rs", ""), ("b.rs", "pub struct S;")], &["a::f", "b::S: fn f"]);
+        check(&[("lib.rs", "pub mod a; mod b;"), a, b], &["T", "b"]);
+    }
+
+    #[test]
+    fn vocabulary_has_the_features_that_a_package_enables() {
+        let package = serde_json::json!({
+            "features": {"a": ["b", "vocabulary/x"], "b": ["vocabulary/y", "dep:e"], "c": ["vocabulary/z"]},
+            "dependencies": [{
+                "name": "thalweg-core", "rename": "vocabulary", "features": ["codec"], "kind": null, "source": null,
+            }],
+        });
+        let package: Package = serde_json::from_value(package).unwrap();
+        let ours = Crate { package: &package, files: Vec::new() };
+        let check = |set: &str, expected: &str| {
+            assert_eq!(ours.features_of_vocabulary(&Cfg::of(&package, Some(set))), expected, "{set}");
+        };
+        check("", "codec");
+        check("a", "codec x y");
+        check("c", "codec z");
     }
 
     #[test]
@@ -458,9 +539,8 @@ mod tests {
     #[test]
     fn items_of_disabled_features_are_ignored() {
         let check = |text: &str, set: &str, names: &[&str]| {
-            let enabled = set.split(' ').map(str::to_owned).collect();
-            let mut surface = Surface::default();
-            surface.add(Path::new("lib.rs"), text, Some(&enabled)).unwrap();
+            let features = Some(set.split(' ').map(str::to_owned).collect());
+            let surface = surface_with(&[("lib.rs", text)], &Cfg { features, own_vocabulary: false });
             let found: Vec<_> = surface.modules.values().flat_map(BTreeMap::keys).cloned().collect();
             assert_eq!(found, names, "{text} with `{set}`");
         };
@@ -485,6 +565,7 @@ mod tests {
             &["D"],
         );
         check("#[cfg(unix)] pub struct B;", "", &["B"]);
+        check("#[cfg(own_vocabulary)] pub struct B; #[cfg(not(own_vocabulary))] pub struct C;", "", &["C"]);
         check("pub struct A { #[cfg(feature = \"a\")] pub b: u8 } pub struct C;", "", &["A", "C"]);
     }
 }

@@ -211,7 +211,7 @@ fn failed(error: std::io::Error) -> Status {
 ///
 /// # Errors
 ///
-/// INTERNAL if it is corrupt, OUT_OF_RANGE if it would be larger.
+/// INTERNAL if it is corrupt, RESOURCE_EXHAUSTED if it would be larger.
 #[cfg_attr(
     not(any(feature = "gzip", feature = "deflate", feature = "zstd")),
     allow(unused_variables, unreachable_code, reason = "without encodings there is no value")
@@ -289,7 +289,7 @@ fn trailing() -> Status {
 
 #[cfg(any(feature = "gzip", feature = "deflate", feature = "zstd"))]
 fn too_large(size_max: usize) -> Status {
-    Status::out_of_range(format!(
+    Status::resource_exhausted(format!(
         "the message is larger than {size_max} bytes, the maximum, after decompression"
     ))
 }
@@ -324,11 +324,8 @@ mod tests {
     fn large_messages_are_refused() {
         for encoding in CompressionEncoding::ALL {
             let bytes = compressed(*encoding, &[7; 1_000]);
-            assert_eq!(
-                decompress(*encoding, &bytes, 999).unwrap_err().code(),
-                Code::OutOfRange,
-                "{encoding}"
-            );
+            let status = decompress(*encoding, &bytes, 999).unwrap_err();
+            assert_eq!(status.code(), Code::ResourceExhausted, "{encoding}");
         }
     }
 

@@ -256,12 +256,11 @@ impl Encode {
         let (mark, before) = (out.mark(), out.len());
         out.put_bytes(0, HEADER_SIZE);
         let encoded = match self.encoding {
-            None => encoder.encode(message, &mut EncodeBuf::new(out)),
+            None => encoder.encode(message, &mut EncodeBuf::new(out)).map_err(failed),
             Some(encoding) => {
                 plain.clear();
-                encoder
-                    .encode(message, &mut EncodeBuf::new(plain))
-                    .and_then(|()| compress(encoding, plain.make_contiguous(), out.buffer()))
+                let encoded = encoder.encode(message, &mut EncodeBuf::new(plain)).map_err(failed);
+                encoded.and_then(|()| compress(encoding, plain.make_contiguous(), out.buffer()))
             }
         };
         let len = out.len() - before - HEADER_SIZE;
@@ -298,6 +297,12 @@ impl Encode {
         }
         Status::resource_exhausted(format!("a message of {len} bytes exceeds the gRPC maximum of 4294967295"))
     }
+}
+
+/// The status of a call whose message cannot be encoded: INTERNAL, whatever the encoder's.
+#[expect(clippy::needless_pass_by_value, reason = "for `map_err`")]
+fn failed(error: Status) -> Status {
+    Status::internal(format!("cannot encode the message: {error}"))
 }
 
 #[cfg(test)]

@@ -7,13 +7,12 @@ use std::str::FromStr;
 
 use bytes::Bytes;
 use http::HeaderName;
-use ref_cast::RefCast;
 use thiserror::Error;
 
 use super::{Ascii, Binary, ValueEncoding};
 
 /// A key whose values have the encoding `VE`: a lower-case header name.
-#[derive(Clone, Eq, Hash, PartialEq, RefCast)]
+#[derive(Clone, Eq, Hash, PartialEq)]
 #[repr(transparent)]
 pub struct MetadataKey<VE: ValueEncoding> {
     pub(crate) name: HeaderName,
@@ -69,8 +68,11 @@ impl<VE: ValueEncoding> MetadataKey<VE> {
         Self { name, encoding: PhantomData }
     }
 
+    /// Views a name whose encoding is known.
+    #[expect(unsafe_code, reason = "a reference to a field of a transparent type, as one to the type")]
     pub(crate) fn of_ref(name: &HeaderName) -> &Self {
-        Self::ref_cast(name)
+        // SAFETY: `Self` is transparent over `HeaderName`: its other field has no size. It adds no invariant.
+        unsafe { &*std::ptr::from_ref(name).cast() }
     }
 }
 

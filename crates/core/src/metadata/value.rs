@@ -8,7 +8,6 @@ use std::str::FromStr;
 
 use bytes::Bytes;
 use http::HeaderValue;
-use ref_cast::RefCast;
 use thiserror::Error;
 
 use super::errors::{InvalidMetadataValue, InvalidMetadataValueBytes};
@@ -17,7 +16,7 @@ use super::{Ascii, Binary, MetadataKey, ValueEncoding};
 /// A value with the encoding `VE`, kept as sent: text, or Base64.
 ///
 /// Values are equal if their decoded bytes are. Their order is that of the encoded bytes.
-#[derive(Clone, RefCast)]
+#[derive(Clone)]
 #[repr(transparent)]
 pub struct MetadataValue<VE: ValueEncoding> {
     pub(crate) field: HeaderValue,
@@ -89,12 +88,18 @@ impl<VE: ValueEncoding> MetadataValue<VE> {
         Self { field, encoding: PhantomData }
     }
 
+    /// Views a field's value with this encoding.
+    #[expect(unsafe_code, reason = "a reference to a field of a transparent type, as one to the type")]
     pub(crate) fn of_ref(field: &HeaderValue) -> &Self {
-        Self::ref_cast(field)
+        // SAFETY: `Self` is transparent over `HeaderValue`: its other field has no size. It adds no invariant.
+        unsafe { &*std::ptr::from_ref(field).cast() }
     }
 
+    /// Views a field's value with this encoding.
+    #[expect(unsafe_code, reason = "a reference to a field of a transparent type, as one to the type")]
     pub(crate) fn of_mut(field: &mut HeaderValue) -> &mut Self {
-        Self::ref_cast_mut(field)
+        // SAFETY: as above, and the reference stays unique.
+        unsafe { &mut *std::ptr::from_mut(field).cast() }
     }
 }
 

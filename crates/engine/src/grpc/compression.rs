@@ -2,14 +2,17 @@
 
 #[cfg(feature = "brotli")]
 pub(super) mod brotli;
+#[cfg(feature = "gzip")]
+mod deflate;
+#[cfg(any(feature = "gzip", feature = "zstd"))]
+mod inflate;
 
+#[cfg(feature = "zstd")]
 use std::cell::RefCell;
 use std::fmt;
-use std::io::{self, Read};
+use std::io;
 use std::sync::LazyLock;
 
-use flate2::bufread::{GzDecoder, ZlibDecoder};
-use flate2::{Compress, Compression, Crc, FlushCompress, Status as Progress};
 use thalweg_http2::fields::{FieldList, Indexing};
 
 use crate::status::Status;
@@ -22,9 +25,11 @@ pub enum Encoding {
     /// No compression.
     #[default]
     Identity,
-    /// gzip (RFC 1952).
+    /// gzip (RFC 1952), with the feature `gzip`.
+    #[cfg(feature = "gzip")]
     Gzip,
-    /// zlib (RFC 1950), which gRPC and HTTP call `deflate`.
+    /// zlib (RFC 1950), which gRPC and HTTP call `deflate`, with the feature `gzip`.
+    #[cfg(feature = "gzip")]
     Deflate,
     /// Zstandard (RFC 8878), with the feature `zstd`.
     #[cfg(feature = "zstd")]
@@ -38,7 +43,9 @@ impl Encoding {
     /// All encodings that this library supports.
     pub const ALL: &[Encoding] = &[
         Encoding::Identity,
+        #[cfg(feature = "gzip")]
         Encoding::Gzip,
+        #[cfg(feature = "gzip")]
         Encoding::Deflate,
         #[cfg(feature = "zstd")]
         Encoding::Zstd,
@@ -50,7 +57,9 @@ impl Encoding {
     pub fn name(self) -> &'static str {
         match self {
             Encoding::Identity => "identity",
+            #[cfg(feature = "gzip")]
             Encoding::Gzip => "gzip",
+            #[cfg(feature = "gzip")]
             Encoding::Deflate => "deflate",
             #[cfg(feature = "zstd")]
             Encoding::Zstd => "zstd",
@@ -80,8 +89,10 @@ impl Encoding {
     pub fn compress(self, message: &[u8], out: &mut Vec<u8>) {
         match self {
             Encoding::Identity => out.extend_from_slice(message),
-            Encoding::Gzip => compress_gzip(message, out),
-            Encoding::Deflate => ZLIB.with_borrow_mut(|compress| deflate(compress, message, out)),
+            #[cfg(feature = "gzip")]
+            Encoding::Gzip => deflate::compress_gzip(message, out),
+            #[cfg(feature = "gzip")]
+            Encoding::Deflate => deflate::compress_zlib(message, out),
             #[cfg(feature = "zstd")]
             Encoding::Zstd => compress_zstd(message, out),
             #[cfg(feature = "brotli")]
@@ -98,19 +109,12 @@ impl Encoding {
     /// Returns an error if the message is corrupt or would be larger than `size_max`.
     pub fn decompress(self, message: &[u8], size_max: usize) -> Result<Vec<u8>, DecompressError> {
         // Only one member, stream or frame: a million empty ones would make each byte of a peer too expensive.
-        let (inflated, rest) = match self {
-            Encoding::Identity => (message.to_vec(), &[][..]),
-            Encoding::Gzip => {
-                inflate(GzDecoder::new(message), message.len(), size_max, GzDecoder::into_inner)?
-            }
-            Encoding::Deflate => {
-                // The decoder takes a stream that ends before its first block for an empty one.
-                inflate(ZlibDecoder::new(message), message.len(), size_max, |decoder| {
-                    let read = decoder.total_in() as usize;
-                    drop(decoder);
-                    &message[read..]
-                })?
-            }
+        let decompressed: io::Result<(Vec<u8>, &[u8])> = match self {
+            Encoding::Identity => Ok((message.to_vec(), &[])),
+            #[cfg(feature = "gzip")]
+            Encoding::Gzip => deflate::decompress_gzip(message, size_max),
+            #[cfg(feature = "gzip")]
+            Encoding::Deflate => deflate::decompress_zlib(message, size_max),
             #[cfg(feature = "zstd")]
             Encoding::Zstd => {
                 // A frame that declares too large a size is rejected before its window is allocated.
@@ -124,11 +128,12 @@ impl Encoding {
                     .map_err(DecompressError::Corrupt)?
                     .single_frame();
                 decoder.window_log_max(window_log_max(size_max)).map_err(DecompressError::Corrupt)?;
-                inflate(decoder, message.len(), size_max, zstd::stream::read::Decoder::finish)?
+                inflate::inflate(decoder, message.len(), size_max, zstd::stream::read::Decoder::finish)
             }
             #[cfg(feature = "brotli")]
-            Encoding::Brotli => brotli::decompress(message, size_max).map_err(DecompressError::Corrupt)?,
+            Encoding::Brotli => brotli::decompress(message, size_max),
         };
+        let (inflated, rest) = decompressed.map_err(DecompressError::Corrupt)?;
         if inflated.len() > size_max {
             return Err(DecompressError::TooLarge { size_max });
         }
@@ -143,56 +148,12 @@ impl Encoding {
     }
 }
 
-/// Returns at most `size_max + 1` bytes decompressed from `len` bytes, and the decoder's unread input from `rest`.
-fn inflate<D: Read, R>(
-    mut decoder: D,
-    len: usize,
-    size_max: usize,
-    rest: impl FnOnce(D) -> R,
-) -> Result<(Vec<u8>, R), DecompressError> {
-    // An estimate, limited by what has arrived: text shrinks to about a third.
-    let mut inflated = Vec::with_capacity(len.saturating_mul(3).min(size_max));
-    let read = (&mut decoder).take((size_max as u64).saturating_add(1)).read_to_end(&mut inflated);
-    read.map_err(DecompressError::Corrupt)?;
-    Ok((inflated, rest(decoder)))
-}
-
+#[cfg(feature = "zstd")]
 thread_local! {
-    /// A compressor takes some 300 KiB, kept for the next message of the thread.
-    static RAW_DEFLATE: RefCell<Compress> = RefCell::new(Compress::new(Compression::default(), false));
-    static ZLIB: RefCell<Compress> = RefCell::new(Compress::new(Compression::default(), true));
-    #[cfg(feature = "zstd")]
+    /// Kept for the next message of the thread.
     static ZSTD: RefCell<zstd::bulk::Compressor<'static>> = RefCell::new(
         zstd::bulk::Compressor::new(zstd::DEFAULT_COMPRESSION_LEVEL).expect("enough memory for a compressor"),
     );
-}
-
-/// A minimal gzip header: deflate, no flags, no time, unknown system (RFC 1952 §2.3).
-const GZIP_HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
-
-fn compress_gzip(message: &[u8], out: &mut Vec<u8>) {
-    out.extend_from_slice(&GZIP_HEADER);
-    RAW_DEFLATE.with_borrow_mut(|compress| deflate(compress, message, out));
-    let mut crc = Crc::new();
-    crc.update(message);
-    out.extend_from_slice(&crc.sum().to_le_bytes());
-    // The length modulo 2^32.
-    out.extend_from_slice(&(message.len() as u32).to_le_bytes());
-}
-
-/// Output space reserved per step of compression, in bytes.
-const DEFLATE_STEP: usize = 4 * 1024;
-
-fn deflate(compress: &mut Compress, message: &[u8], out: &mut Vec<u8>) {
-    compress.reset();
-    loop {
-        out.reserve(DEFLATE_STEP.min(message.len() + 64));
-        let unread = &message[compress.total_in() as usize..];
-        let progress = compress.compress_vec(unread, out, FlushCompress::Finish);
-        if progress.expect("a new stream accepts all input") == Progress::StreamEnd {
-            return;
-        }
-    }
 }
 
 #[cfg(feature = "zstd")]

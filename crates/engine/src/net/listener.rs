@@ -96,8 +96,6 @@ const INHERITS_KEEPALIVE: bool = cfg!(any(target_os = "linux", target_os = "andr
 fn accept(listener: &socket2::Socket) -> io::Result<(socket2::Socket, socket2::SockAddr)> {
     use std::os::fd::{AsRawFd, FromRawFd};
 
-    use nix::libc;
-
     let flags = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
     // SAFETY: `storage` is for an address of any kind and of `len` bytes; `accept4` writes an address there, and its
     // length.

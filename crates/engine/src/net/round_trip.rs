@@ -8,8 +8,6 @@ use std::time::Duration;
 pub(super) fn shortest(socket: &socket2::Socket) -> Option<Duration> {
     use std::os::fd::AsRawFd;
 
-    use nix::libc;
-
     /// Offset of `tcpi_min_rtt`, in microseconds, in Linux's `struct tcp_info`. glibc's struct lacks it.
     const MIN_RTT_AT: usize = 148;
     const END: usize = MIN_RTT_AT + 4;

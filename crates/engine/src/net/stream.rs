@@ -262,7 +262,7 @@ fn receive(socket: &socket2::Socket, buf: &mut ReadBuf<'_>) -> io::Result<usize>
 
 /// Makes a lost peer an error instead of SIGPIPE, which would end a process with the default signal handling.
 #[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
-const NO_SIGNAL: i32 = nix::libc::MSG_NOSIGNAL;
+const NO_SIGNAL: i32 = libc::MSG_NOSIGNAL;
 #[cfg(not(any(target_os = "linux", target_os = "android", target_os = "freebsd")))]
 const NO_SIGNAL: i32 = 0;
 
@@ -294,7 +294,6 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn write_to_closed_peer_raises_no_signal() {
-        use nix::libc;
         let (ours, theirs) =
             socket2::Socket::pair(socket2::Domain::UNIX, socket2::Type::STREAM, None).unwrap();
         drop(theirs);

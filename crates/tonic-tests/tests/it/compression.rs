@@ -230,7 +230,7 @@ async fn wrong_response_encoding_is_an_error() {
     assert!(status.message().contains("br"), "{status:?}");
     let status = call_with_relabelled_response(None).await;
     assert_eq!(status.code(), Code::Internal);
-    assert!(status.message().contains("compressed-flag"), "{status:?}");
+    assert!(status.message().contains("compressed"), "{status:?}");
 }
 
 #[tokio::test]
@@ -245,7 +245,7 @@ async fn compressed_request_without_encoding_is_internal() {
     let channel = in_memory(router, &Endpoint::from_static("http://shop.test"));
     let status = ShopClient::new(channel).send_compressed(Gzip).buy(note(LEN)).await.unwrap_err();
     assert_eq!(status.code(), Code::Internal);
-    assert!(status.message().contains("compressed-flag"), "{status:?}");
+    assert!(status.message().contains("compressed"), "{status:?}");
 }
 
 #[tokio::test]

@@ -116,7 +116,9 @@ async fn grpc_web_works_in_both_encodings_and_http_versions() {
             // A failure without messages has headers only.
             let failed = call("Buy", "stones").await;
             assert_eq!(failed.headers()["grpc-status"], "3");
-            assert_eq!(failed.headers()["grpc-message"], "no%20stones%20here");
+            // The patched package does not encode spaces.
+            let message = failed.headers()["grpc-message"].to_str().unwrap().replace("%20", " ");
+            assert_eq!(message, "no stones here");
         }
     }
     server.stop().await;

@@ -33,7 +33,8 @@ where
     wire.clear();
     wire.buffer().reserve(ENCODED_LEN);
     wire.put_bytes(0, PREFIX_LEN);
-    encoder.encode(message, &mut EncodeBuf::new(&mut wire))?;
+    let encoded = encoder.encode(message, &mut EncodeBuf::new(&mut wire));
+    encoded.map_err(|error| Status::internal(format!("cannot encode the message: {error}")))?;
     let (len, limit) = (wire.len() - PREFIX_LEN, size_max.unwrap_or(usize::MAX));
     if len > limit {
         return Err(too_large("encoded", len, limit));

@@ -79,6 +79,7 @@ impl<S> Timeout<S> {
 
 impl TimeMax {
     /// Returns the limit of a call with this timeout of its own.
+    #[cfg_attr(not(feature = "channel"), expect(unused_variables, reason = "only endpoints' limits note it"))]
     fn limit<B>(&self, call_timeout: Option<Duration>, request: &mut Request<B>) -> Limit {
         match self {
             Self::Fixed(time_max) => {

@@ -167,5 +167,5 @@ fn compressed_messages_have_limits_too() {
         (messages.iter().map(Bytes::len).collect::<Vec<_>>(), status.map(|status| status.code()))
     };
     assert_eq!(receive(1_000), (vec![1_000, 1], None));
-    assert_eq!(receive(999), (vec![], Some(Code::OutOfRange)));
+    assert_eq!(receive(999), (vec![], Some(Code::ResourceExhausted)));
 }
