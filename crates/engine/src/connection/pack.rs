@@ -126,7 +126,7 @@ impl Pack {
         self.push_measured(message)
     }
 
-    /// Lets `append` add messages with prefixes, until there are so many bytes, and report their lengths.
+    /// Lets `append` add messages with prefixes until the pack is full, whose length it gets, and report their lengths.
     pub(crate) fn append<R>(
         &mut self,
         append: impl FnOnce(&mut Chain, usize, &mut dyn FnMut(usize)) -> R,

@@ -12,7 +12,7 @@ use super::wire::{PREFIX_LEN, too_large};
 
 /// Initial size of the buffer of an encoded message, in bytes.
 const ENCODED_LEN: usize = 512;
-/// Messages of at most so many bytes are copied out of the thread's buffer. Larger ones take it along.
+/// Messages up to this size are copied out of the thread's buffer. Larger ones take it along.
 const COPIED_LEN_MAX: usize = 4 << 10;
 
 thread_local! {
