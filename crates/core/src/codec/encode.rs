@@ -152,16 +152,18 @@ where
         note: &mut dyn FnMut(usize),
     ) -> Poll<()> {
         let mut this = self.project();
+        // Encoded before, for a caller who asked for frames.
+        this.frames.by_ref().for_each(|frame| out.push(frame));
         while matches!(this.state, State::Open) {
+            if out.len() >= len_max {
+                return Poll::Pending;
+            }
             let outcome = match this.messages.as_mut().poll_next(cx) {
                 Poll::Ready(Some(Ok(message))) => {
                     let encode = Encode { encoding: *this.encoding, size_max: *this.message_size_max };
                     match encode.append(this.encoder, message, this.plain, out) {
                         Ok(len) => {
                             note(len);
-                            if out.len() >= len_max {
-                                return Poll::Pending;
-                            }
                             continue;
                         }
                         Err(status) => Err(status),
@@ -202,7 +204,7 @@ where
         let settings = this.encoder.buffer_settings();
         let mut buffer = std::mem::take(this.buffer);
         buffer.buffer().reserve(settings.buffer_size);
-        let polled = self.as_mut().poll_encode(cx, &mut buffer, settings.yield_threshold, &mut |_| ());
+        let polled = self.as_mut().poll_encode(cx, &mut buffer, settings.yield_threshold.max(1), &mut |_| ());
         let this = self.project();
         *this.frames = buffer.take_parts().into_iter();
         *this.buffer = buffer;

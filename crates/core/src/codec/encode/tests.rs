@@ -184,3 +184,34 @@ fn large_bytes_are_frames_of_their_own() {
     assert_eq!((&front[..], &back[..]), (&b"\0\0\0\0\x01a\0\0\0\x27\x10"[..], &b"\0\0\0\0\x01b"[..]));
     assert_eq!(kept.as_ptr(), large.as_ptr(), "it was copied");
 }
+
+/// A sender may ask for frames first, and then let the rest be encoded.
+#[test]
+fn encoded_frames_come_before_further_messages() {
+    let list = [Bytes::from("a"), Bytes::from(vec![7; 10_000]), Bytes::from("b"), Bytes::from("c")];
+    let expected: Vec<u8> = list
+        .iter()
+        .flat_map(|message| [&[0][..], &(message.len() as u32).to_be_bytes(), message].concat())
+        .collect();
+    for frames in 0..=3 {
+        let body = EncodeBody::new_client(BytesCodec, tokio_stream::iter(list.clone().map(Ok)), None, None);
+        let mut body = Body::messages(body);
+        let mut cx = Context::from_waker(Waker::noop());
+        let mut out = Chain::default();
+        for _ in 0..frames {
+            let Poll::Ready(Some(Ok(frame))) = Pin::new(&mut body).poll_frame(&mut cx) else {
+                panic!("{body:?}")
+            };
+            out.push(frame.into_data().unwrap());
+        }
+        loop {
+            let len_max = out.len() + 1;
+            if body.poll_encode(&mut cx, &mut out, len_max, &mut |_| ()) == Some(Poll::Ready(())) {
+                break;
+            }
+            assert!(expected.starts_with(out.make_contiguous()) && out.len() >= len_max, "{frames} frames");
+        }
+        assert_eq!(out.make_contiguous(), expected, "{frames} frames");
+        assert!(matches!(Pin::new(&mut body).poll_frame(&mut cx), Poll::Ready(None)));
+    }
+}
