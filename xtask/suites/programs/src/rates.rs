@@ -1,7 +1,7 @@
 //! Rates and CPU times of the clients: each makes the same small call again and again.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::task::JoinSet;
@@ -78,23 +78,27 @@ impl Window<'_> {
     where
         F: Future<Output = Outcome> + Send + 'static,
     {
-        let ended = Arc::new(AtomicU64::new(0));
+        let (ended, is_over) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
         let mut callers = JoinSet::new();
         for _ in 0..CALLERS {
-            let (call, ended) = (call.clone(), ended.clone());
+            let (call, ended, is_over) = (call.clone(), ended.clone(), is_over.clone());
             callers.spawn(async move {
-                loop {
-                    if let Err(error) = call().await {
-                        return error;
-                    }
+                while !is_over.load(Ordering::Relaxed) {
+                    call().await?;
                     ended.fetch_add(1, Ordering::Relaxed);
                 }
+                Outcome::Ok(())
             });
         }
         let (calls, cpu, server_cpu) = tokio::select! {
             window = self.window(&ended) => window?,
-            Some(error) = callers.join_next() => return Err(error?),
+            Some(failed) = callers.join_next() => return failed?,
         };
+        // The runtime ends with this process, and calls do not survive it.
+        is_over.store(true, Ordering::Relaxed);
+        while let Some(ended) = callers.join_next().await {
+            ended??;
+        }
         let each_us = |cpu: f64| cpu * 1e6 / calls;
         println!("{:.1} {:.2} {:.2}", calls / self.time.as_secs_f64(), each_us(cpu), each_us(server_cpu));
         Ok(())
