@@ -22,8 +22,8 @@ pub(super) fn run(_: &[BuiltPeer]) -> Result<Vec<Table>> {
     let programs = [build(PATCHED, "release")?, build(THEIRS, "release")?];
     let rows = CLIENTS.iter().chain(WITH_OTHERS).map(|name| row(name, &programs));
     let title = format!(
-        "Published programs, 16 calls in flight, client on core 0, server on core 1; calls per second and CPU time of a \
-         call in µs; medians of {ROUNDS} alternating rounds, and the ratio's range:"
+        "Published programs, 16 calls in flight, client on core 0, server on core 1; calls per second and CPU time \
+         of a call in µs; medians of {ROUNDS} alternating rounds, and the ratio's range:"
     );
     let columns =
         ["client", "patched", "tonic", "ratio", "client, patched", "tonic", "server, patched", "tonic"];

@@ -57,7 +57,7 @@ fn check_tree() -> Result<()> {
     Ok(())
 }
 
-/// What each program printed in its first run.
+/// Output of the first run of each program.
 #[derive(Default)]
 struct Outputs {
     first: BTreeMap<&'static str, String>,

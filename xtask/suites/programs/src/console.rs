@@ -80,7 +80,7 @@ pub fn serve() -> InstrumentServer<Server> {
     tracing_subscriber::registry().with(layer).init();
     let parts = server.into_parts();
     tokio::spawn(parts.aggregator.run());
-    // As of a tokio with its unstable features.
+    // A tokio with its unstable features has such spans.
     let span = tracing::trace_span!("runtime.spawn", kind = "task", task.name = TASK);
     let task = async {
         loop {
