@@ -11,6 +11,7 @@ mod idle;
 mod memory;
 mod pair;
 mod polling;
+mod programs;
 mod same;
 mod saved;
 mod shared_connection;
@@ -48,6 +49,7 @@ const BENCHES: &[(&str, Run, &[&str])] = &[
     ("drop-in", drop_in::run, drop_in::PEERS),
     ("fleet", fleet::run, fleet::PEERS),
     ("flight", flight::run, &[]),
+    ("programs", programs::run, &[]),
     ("generators", generators::run, &["thalweg"]),
     ("saved", saved::run, &["thalweg", "tonic"]),
     ("heuristics", heuristics::run, &["thalweg"]),

@@ -13,6 +13,7 @@ mod certificates;
 mod costs;
 mod debian;
 mod dist;
+mod etcd;
 mod figures;
 mod files;
 mod job;
@@ -21,6 +22,7 @@ mod log;
 mod metadata;
 mod peers;
 mod proc;
+mod programs;
 mod protos;
 mod published;
 mod server;
@@ -47,7 +49,7 @@ Commands:
                           A tier does not contain the others; --all runs all four. --list names their steps
   peers [--list] [NAME]...
                           Build the other stacks that we measure against, and try each
-  bench instructions|allocations|memory|polling|alignment|idle|beside|tls|drop-in|flight [--peers NAME,...]
+  bench instructions|allocations|memory|polling|alignment|idle|beside|tls|drop-in|flight|programs [--peers NAME,...]
                           Measure the cost of a call, ours and others'
   bench generators        Measure the cost of a call for `thalweg load`, ghz and h2load, and whether they keep a rate
   attacks [--peers NAME,...] [--classes NAME,...]

@@ -12,7 +12,6 @@ mod deploy;
 mod disk;
 mod dist;
 mod environment;
-mod etcd;
 mod examples;
 mod fleet;
 mod grpcio;

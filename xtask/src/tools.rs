@@ -200,6 +200,11 @@ pub(crate) fn etcd() -> Result<PathBuf> {
     unpacked("etcd", "etcd-server", "usr/bin/etcd")
 }
 
+/// Returns the containerd on the PATH, or Debian's, unpacked.
+pub(crate) fn containerd() -> Result<PathBuf> {
+    unpacked("containerd", "containerd", "usr/bin/containerd")
+}
+
 /// Returns the nginx on the PATH, or Debian's, unpacked.
 pub(crate) fn nginx() -> Result<PathBuf> {
     unpacked("nginx", "nginx", "usr/sbin/nginx")

@@ -9,11 +9,11 @@ use std::fs;
 use serde_json::{Value, json};
 
 use super::cases::{Cases, check_output};
-use super::{etcd, rust};
+use super::rust;
 use crate::failure::{Failure, Result};
 use crate::files::{self, list, text};
 use crate::job::{CapturedOutput, Job};
-use crate::{tools, workspace};
+use crate::{etcd, tools, workspace};
 
 /// The runs, each with its server, its words after the target, and the expected result.
 const CASES: &str = "call/cases.json";

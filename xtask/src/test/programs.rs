@@ -1,54 +1,49 @@
 //! Published programs on `thalweg-tonic`: their sources from the registry, with only the `tonic` entry of their
 //! manifests changed; and the same programs unchanged, with ours in place of tonic in the whole tree by `[patch]`. Each
-//! runs against a third-party server if there is one, and against stubs on tonic and on ours.
+//! runs against a third-party server if there is one, and against stubs on tonic and on ours. What they print is the
+//! same on all stacks.
 
-use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
-use super::etcd;
 use crate::failure::Result;
 use crate::job::Job;
-use crate::server::{Server, free_port};
-use crate::{published, tools, workspace};
+use crate::programs::{OURS, PATCHED, ProgramServer, THEIRS, WITH_OTHERS, WITH_STUBS, build, suite};
+use crate::{published, tools};
 
 /// Crates whose `tonic` entry is changed. The suite's manifests have their versions.
-const PROGRAMS: &[&str] = &["etcd-client", "opentelemetry-otlp", "qdrant-client"];
-
-/// Drivers that run against the stubs. `served` uses unchanged crates.
-const WITH_STUBS: &[&str] = &["telemetry", "qdrant", "served"];
-
-/// The suite's manifests, by the crate used as `tonic`.
-const OURS: &str = "thalweg-tonic";
-const PATCHED: &str = "patched";
-const THEIRS: &str = "tonic";
+const PROGRAMS: &[&str] = &[
+    "arrow-flight",
+    "console-subscriber",
+    "containerd-client",
+    "etcd-client",
+    "opentelemetry-otlp",
+    "qdrant-client",
+    "spiffe",
+    "tonic-middleware",
+    "tonic-xds",
+    "xds-client",
+];
 
 pub(super) fn check() -> Result<String> {
     tools::protoc()?;
     tools::etcd()?;
+    tools::containerd()?;
     let versions = published::download(PROGRAMS, &suite(THEIRS))?;
-    let [ours, patched, theirs] = [build(OURS)?, build(PATCHED)?, build(THEIRS)?];
+    // Results of tonic come first, so that others are compared with them.
+    let stacks = [build(THEIRS, "dev")?, build(PATCHED, "dev")?, build(OURS, "dev")?];
     check_tree()?;
-    let mut runs = 0;
-    for client in [&ours, &patched, &theirs] {
-        with_etcd(client)?;
-        runs += 1;
-        for server in [&ours, &patched, &theirs] {
-            runs += with_stubs(server, client)?;
+    let mut outputs = Outputs::default();
+    for client in &stacks {
+        for name in WITH_OTHERS {
+            outputs.drive(client, &ProgramServer::other(name, "")?, name)?;
+        }
+        for server in &stacks {
+            let server = ProgramServer::stubs(server, "")?;
+            WITH_STUBS.iter().try_for_each(|name| outputs.drive(client, &server, name))?;
         }
     }
-    Ok(format!("{}: {runs} runs", versions.join(", ")))
-}
-
-fn suite(stack: &str) -> PathBuf {
-    workspace::suites().join("programs").join(stack)
-}
-
-/// Builds the suite's program on this stack.
-fn build(stack: &str) -> Result<PathBuf> {
-    let target = published::build_folder();
-    let build = Job::cargo("build --locked --quiet --target-dir").arg(&target);
-    build.directory(suite(stack)).builds(15).run()?;
-    Ok(target.join("debug").join(format!("programs-{stack}")))
+    Ok(format!("{}: {} runs", versions.join(", "), outputs.runs))
 }
 
 /// Checks that the patched program has no crate tonic of the registry, nor what only that needs.
@@ -62,24 +57,25 @@ fn check_tree() -> Result<()> {
     Ok(())
 }
 
-/// Runs `program` with a new etcd, whose data are removed before its next start.
-fn with_etcd(program: &Path) -> Result<()> {
-    let port = free_port()?;
-    let server = Server::start_at(&etcd::serve(&port.to_string(), "etcd")?, port)?;
-    drive(program, "etcd", &server)?;
-    server.stop()
+/// Output of the first run of each program.
+#[derive(Default)]
+struct Outputs {
+    first: BTreeMap<&'static str, String>,
+    runs: usize,
 }
 
-/// Runs all drivers against the stubs and returns their number.
-fn with_stubs(server: &Path, client: &Path) -> Result<usize> {
-    let server = Server::start(|port| Job::new(server).words(&format!("serve 127.0.0.1:{port}")))?;
-    WITH_STUBS.iter().try_for_each(|name| drive(client, name, &server))?;
-    server.stop()?;
-    Ok(WITH_STUBS.len())
-}
+impl Outputs {
+    /// Runs the program `name` on the stack `client`, and compares what it prints.
+    fn drive(&mut self, client: &Path, server: &ProgramServer, name: &'static str) -> Result<()> {
+        let job = Job::new(client).arg("drive").arg(name).arg(server.address(name)).seconds(60);
+        self.runs += 1;
+        self.compare(name, &job.text()?).map_err(|why| failed!("`{job}` {why}"))
+    }
 
-fn drive(program: &Path, name: &str, server: &Server) -> Result<()> {
-    Job::new(program).words(&format!("drive {name} {}", server.address())).seconds(60).run()
+    fn compare(&mut self, name: &'static str, printed: &str) -> Result<(), String> {
+        let first = self.first.entry(name).or_insert_with(|| printed.to_owned());
+        if *first == printed { Ok(()) } else { Err(format!("printed\n{printed}but on tonic alone\n{first}")) }
+    }
 }
 
 #[cfg(test)]
@@ -87,6 +83,7 @@ mod tests {
     use std::fs;
 
     use super::*;
+    use crate::workspace;
 
     fn manifest(stack: &str) -> String {
         fs::read_to_string(suite(stack).join("Cargo.toml")).expect("the manifest")
@@ -132,9 +129,32 @@ mod tests {
             Some((name, rest.split_once("\"=")?.1.split('"').next()?))
         });
         let pinned: Vec<_> = pinned.collect();
-        assert!(PROGRAMS.iter().all(|name| pinned.iter().any(|(pinned, _)| pinned == name)), "{pinned:?}");
+        for name in PROGRAMS {
+            assert!(page.contains(&format!("`{name}`")), "docs/tonic.md: {name}");
+        }
         for (name, version) in pinned {
             assert!(page.contains(&format!("| `{name}` {version} |")), "docs/tonic.md: {name} {version}");
         }
+    }
+
+    #[test]
+    fn other_results_than_on_tonic_fail() {
+        let mut outputs = Outputs::default();
+        let mut compare = |name, printed: &str| outputs.compare(name, printed);
+        assert_eq!(compare("a", "1\n"), Ok(()));
+        assert_eq!(compare("a", "1\n"), Ok(()));
+        assert_eq!(compare("b", "2\n"), Ok(()));
+        assert_eq!(compare("a", "2\n"), Err("printed\n2\nbut on tonic alone\n1\n".to_owned()));
+    }
+
+    #[test]
+    fn all_programs_are_run() {
+        let source =
+            fs::read_to_string(workspace::suites().join("programs/src/main.rs")).expect("the source");
+        let (_, drive) = source.split_once("async fn drive(").expect("the function");
+        let known = drive.lines().filter_map(|line| line.trim().strip_prefix('"')?.split_once("\" => "));
+        let known: BTreeSet<&str> = known.map(|(name, _)| name).collect();
+        let run: BTreeSet<&str> = WITH_STUBS.iter().chain(WITH_OTHERS).copied().collect();
+        assert_eq!(known, run);
     }
 }

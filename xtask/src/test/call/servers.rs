@@ -8,8 +8,7 @@ use crate::failure::Result;
 use crate::files::{list, text};
 use crate::job::Job;
 use crate::server::{Server, free_port};
-use crate::test::etcd;
-use crate::{tools, workspace};
+use crate::{etcd, tools, workspace};
 
 /// The job that starts the server with this name in the cases, on `port`.
 pub(super) fn job(cases: &Value, name: &str, port: &str) -> Result<Job> {

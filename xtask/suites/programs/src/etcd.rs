@@ -11,8 +11,7 @@ const MEBIBYTE: usize = 1 << 20;
 const REQUEST_MAX: usize = 3 * MEBIBYTE / 2;
 
 pub async fn drive(address: &str) -> Outcome {
-    let options = ConnectOptions::new().with_require_leader(true);
-    let mut client = Client::connect([address], Some(options)).await?;
+    let mut client = client(address).await?;
     keys(&mut client).await?;
     transaction(&mut client).await?;
     watch(&mut client).await?;
@@ -21,6 +20,17 @@ pub async fn drive(address: &str) -> Outcome {
     election(&mut client).await?;
     snapshot(&mut client).await?;
     authentication(address, &mut client).await
+}
+
+pub async fn client(address: &str) -> Outcome<Client> {
+    let options = ConnectOptions::new().with_require_leader(true);
+    Ok(Client::connect([address], Some(options)).await?)
+}
+
+/// A call for the rates.
+pub async fn get(mut client: Client) -> Outcome {
+    client.get("tree/oak", None).await?;
+    Ok(())
 }
 
 async fn keys(client: &mut Client) -> Outcome {

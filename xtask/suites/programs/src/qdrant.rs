@@ -1,7 +1,7 @@
 //! `qdrant-client`, with a stub: collections and points in memory; queries find all of them.
 
 use std::collections::HashMap;
-use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use ::qdrant_client::qdrant::collections_server::{Collections, CollectionsServer};
 use ::qdrant_client::qdrant::points_server::{Points, PointsServer};
@@ -17,7 +17,7 @@ const DIMENSIONS: usize = 512;
 const POINTS: u64 = 1000;
 
 pub async fn drive(address: &str) -> Outcome {
-    let client = Qdrant::from_url(&format!("http://{address}")).api_key("key").build()?;
+    let client = client(address)?;
     assert_eq!(client.health_check().await?.title, "stub");
     let name = format!("forest {}", std::process::id());
     assert!(!client.collection_exists(&name).await?);
@@ -53,6 +53,16 @@ pub async fn drive(address: &str) -> Outcome {
         Err(QdrantError::ResponseError { status }) if status.code() == Code::Unauthenticated => Ok(()),
         other => Err(format!("unexpected result of a call without a key: {other:?}").into()),
     }
+}
+
+pub fn client(address: &str) -> Outcome<Qdrant> {
+    Ok(Qdrant::from_url(&format!("http://{address}")).api_key("key").build()?)
+}
+
+/// A call for the rates.
+pub async fn check(client: Arc<Qdrant>) -> Outcome {
+    client.health_check().await?;
+    Ok(())
 }
 
 struct Stub;

@@ -4,7 +4,7 @@ use http_body_util::{BodyExt as _, Full};
 use hyper_util::rt::TokioExecutor;
 use tokio_stream::StreamExt as _;
 use tonic::Code;
-use tonic::transport::Endpoint;
+use tonic::transport::{Channel, Endpoint};
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_client::HealthClient;
 use tonic_reflection::pb::v1::ServerReflectionRequest;
@@ -43,6 +43,12 @@ pub async fn drive(address: &str) -> Outcome {
     }
     assert_eq!(responses[1].as_ref().unwrap_err().code(), Code::NotFound);
     web(address).await
+}
+
+/// A call for the rates.
+pub async fn check(mut client: HealthClient<Channel>) -> Outcome {
+    client.check(HealthCheckRequest::default()).await?;
+    Ok(())
 }
 
 /// A browser's request, from a client without gRPC support: the trailers are in the body.

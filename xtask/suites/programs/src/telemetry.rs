@@ -25,7 +25,7 @@ use opentelemetry_proto::tonic::collector::trace::v1::{
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_sdk::logs::SdkLoggerProvider;
 use opentelemetry_sdk::metrics::SdkMeterProvider;
-use opentelemetry_sdk::trace::SdkTracerProvider;
+use opentelemetry_sdk::trace::{SdkTracer, SdkTracerProvider};
 use tonic::codec::CompressionEncoding;
 use tonic::metadata::MetadataMap;
 use tonic::{Request, Response, Status};
@@ -91,6 +91,20 @@ pub async fn drive(address: &str) -> Outcome {
         Err(_) => Ok(()),
         Ok(()) => Err("exporting to an unused port succeeded".into()),
     }
+}
+
+/// A tracer that exports each span by itself.
+pub fn tracer(address: &str) -> Outcome<SdkTracer> {
+    let mut metadata = MetadataMap::new();
+    metadata.insert(TENANT, "forest".parse()?);
+    let exporter = SpanExporter::builder().with_tonic().with_endpoint(format!("http://{address}"));
+    let exporter = exporter.with_metadata(metadata).build()?;
+    Ok(SdkTracerProvider::builder().with_simple_exporter(exporter).build().tracer("rates"))
+}
+
+/// A call for the rates. One at a time is exported.
+pub async fn export(tracer: SdkTracer) -> Outcome {
+    Ok(tokio::task::spawn_blocking(move || tracer.start("span").end()).await?)
 }
 
 /// Providers block a thread while they send.

@@ -1,4 +1,4 @@
-//! An etcd server for a step, and the protos of its services.
+//! An etcd server, and the protos of its services.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use crate::server::free_port;
 use crate::{files, published, tools, workspace};
 
 /// The job that serves at `port`, with an empty data folder of this name.
-pub(super) fn serve(port: &str, name: &str) -> Result<Job> {
+pub(crate) fn serve(port: &str, name: &str) -> Result<Job> {
     let data = workspace::output().join(name);
     files::remove(&data)?;
     let url = format!("http://127.0.0.1:{port}");
@@ -22,7 +22,7 @@ pub(super) fn serve(port: &str, name: &str) -> Result<Job> {
 }
 
 /// The import root of etcd's protos, which the client used by the step `programs` includes.
-pub(super) fn protos() -> Result<PathBuf> {
+pub(crate) fn protos() -> Result<PathBuf> {
     let suite = workspace::suites().join("programs/tonic");
     Ok(published::source("etcd-client", &suite)?.join("proto"))
 }
