@@ -7,5 +7,5 @@ mod tests;
 mod value;
 
 pub use self::from_error::{ConnectError, TimeoutExpired};
-pub use self::http_status::{code_of_http, outcome};
+pub use self::http_status::outcome;
 pub use self::value::{GRPC_MESSAGE, GRPC_STATUS, GRPC_STATUS_DETAILS, Status};

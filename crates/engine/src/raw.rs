@@ -18,7 +18,6 @@ use thalweg_http2::fields::{FieldList, Indexing};
 use crate::connection::{Pack, Source};
 use crate::connection_info::ConnectionInfo;
 use crate::encode::Encode;
-use crate::grpc::code;
 use crate::grpc::envelope::SizeCheck;
 use crate::grpc::metadata::{self, MetadataTooLarge};
 use crate::grpc::status::stated as stated_status;
@@ -332,7 +331,7 @@ impl Trailers {
         match stated {
             Some(stated) => stated_status(stated.as_bytes(), b"").0,
             None if (200..300).contains(&status) => Code::Ok,
-            None => code::from_http_status(status),
+            None => Code::from_http_status(status),
         }
     }
 }

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::HeaderMap;
 use tokio::time::Instant;
 
-pub use thalweg_balance::Code;
+pub use thalweg_core::Code;
 
 /// Status of a call that failed. The code is OK only if a handler failed with OK.
 ///

@@ -2,8 +2,8 @@
 //!
 //! Functions rather than `From`, because both types are from other crates.
 
+use thalweg_core::Status;
 use thalweg_core::metadata::MetadataMap;
-use thalweg_core::{Code, Status};
 use thalweg_engine as engine;
 
 /// Converts the engine's status to the application's.
@@ -11,22 +11,18 @@ use thalweg_engine as engine;
 pub(crate) fn to_tonic(status: engine::Status) -> Status {
     let engine::StatusParts { code, message, details, metadata } = status.into_parts();
     let metadata = MetadataMap::from_headers(metadata);
-    Status::with_details_and_metadata(code_to_tonic(code), message, details, metadata)
+    Status::with_details_and_metadata(code, message, details, metadata)
 }
 
 /// Converts the application's status to the engine's.
 #[cold]
 pub(crate) fn to_engine(status: &Status) -> engine::Status {
     engine::Status::from(engine::StatusParts {
-        code: engine::Code::from_number(status.code() as u32),
+        code: status.code(),
         message: status.message().to_owned().into(),
         details: status.details().to_vec().into(),
         metadata: status.metadata().as_ref().clone(),
     })
-}
-
-fn code_to_tonic(code: engine::Code) -> Code {
-    Code::from_i32(i32::from(code.number()))
 }
 
 #[cfg(test)]
@@ -35,15 +31,14 @@ mod tests {
 
     #[test]
     fn status_survives_conversion_to_engine_and_back() {
-        for number in 0..17 {
+        for code in thalweg_core::Code::ALL {
             let mut metadata = MetadataMap::new();
             metadata.insert("x-a", "b".parse().unwrap());
             metadata.insert_bin("x-bin", thalweg_core::metadata::MetadataValue::from_bytes(b"c"));
             let details = bytes::Bytes::from_static(b"details");
-            let sent =
-                Status::with_details_and_metadata(Code::from_i32(number), "message", details, metadata);
+            let sent = Status::with_details_and_metadata(code, "message", details, metadata);
             let received = to_tonic(to_engine(&sent));
-            assert_eq!(received.code() as i32, number);
+            assert_eq!(received.code(), code);
             assert_eq!((received.message(), received.details()), ("message", &b"details"[..]));
             assert_eq!(received.metadata().get("x-a").unwrap(), "b");
             assert_eq!(received.metadata().get_bin("x-bin").unwrap(), &b"c"[..]);

@@ -4,7 +4,6 @@ use http::HeaderMap;
 use thalweg_http2::fields::{Field, FieldList, Indexing};
 
 use super::{
-    code,
     compression::{Encoding, EncodingSet},
     content_type,
     metadata::{self, Collector, MetadataError, MetadataTooLarge},
@@ -142,7 +141,7 @@ impl<'a> ResponseFields<'a> {
         let content_type = String::from_utf8_lossy(self.content_type.unwrap_or(b"none"));
         let http_status = http_status.unwrap_or_default();
         Status::local(
-            code::from_http_status(http_status),
+            Code::from_http_status(http_status),
             format!(
                 "not a gRPC response: HTTP status {http_status}, content type {content_type}{}",
                 hint(http_status)

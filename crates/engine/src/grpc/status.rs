@@ -8,10 +8,7 @@ use thalweg_core::metadata::BASE64;
 use thalweg_core::percent;
 use thalweg_http2::fields::{Field, FieldList, Indexing};
 
-use super::{
-    code,
-    metadata::{self, FIELD_OVERHEAD, LIST_SIZE_MAX, MetadataError},
-};
+use super::metadata::{self, FIELD_OVERHEAD, LIST_SIZE_MAX, MetadataError};
 use crate::status::{Code, Status, StatusParts};
 
 const STATUS: &[u8] = b"grpc-status";
@@ -156,7 +153,7 @@ fn missing(http_status: Option<u16>) -> Status {
             "the server ended the call without grpc-status (a proxy may have dropped the trailers)",
         ),
         Some(http_status) => Status::local(
-            code::from_http_status(http_status),
+            Code::from_http_status(http_status),
             format!("the server responded with HTTP status {http_status} and no grpc-status"),
         ),
     }

@@ -61,7 +61,7 @@ async fn collect(mut body: RawBody) -> Result<(Bytes, Option<HeaderMap>), thalwe
 /// Converts the engine's status to the one counted by workers.
 fn status_of(status: thalweg_engine::Status) -> Status {
     let parts = status.into_parts();
-    Status::new((parts.code as i32).into(), parts.message)
+    Status::new(parts.code, parts.message)
 }
 
 /// A body available at once.

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, VARY};
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
-use thalweg_engine::{Code, EncodingSet, Status, StatusParts, compact, wire};
+use thalweg_engine::{Code, EncodingSet, Status, StatusParts, compact};
 
 use super::code::http_status;
 use super::error::{self, DetailJson};
@@ -172,7 +172,7 @@ impl UnaryResponse {
         }
         let error = compression::decompress(encoding, body, END_SIZE_MAX);
         let read = error.ok().and_then(|error| {
-            error::read(&error, wire::from_http_status(http_status.as_u16()), all_metadata(headers))
+            error::read(&error, Code::from_http_status(http_status.as_u16()), all_metadata(headers))
         });
         Err(read.unwrap_or_else(|| not_connect(http_status, content_type)))
     }
@@ -205,7 +205,7 @@ fn all_metadata(headers: &HeaderMap) -> HeaderMap {
 pub(super) fn not_connect(http_status: StatusCode, content_type: &[u8]) -> Status {
     let content_type =
         if content_type.is_empty() { "none".into() } else { String::from_utf8_lossy(content_type) };
-    let code = wire::from_http_status(http_status.as_u16());
+    let code = Code::from_http_status(http_status.as_u16());
     let why =
         format!("not a Connect response: HTTP status {}, content type {content_type}", http_status.as_u16());
     Status::new(code, why)

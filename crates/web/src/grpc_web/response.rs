@@ -116,7 +116,7 @@ fn not_grpc_web(http_status: StatusCode, headers: &HeaderMap, content_type: &[u8
         if content_type.is_empty() { "none".into() } else { String::from_utf8_lossy(content_type) };
     let http_status = http_status.as_u16();
     let why = format!("not a gRPC-Web response: HTTP status {http_status}, content type {content_type}");
-    Status::new(wire::from_http_status(http_status), why)
+    Status::new(Code::from_http_status(http_status), why)
 }
 
 #[cfg(test)]
