@@ -8,7 +8,7 @@ use thalweg_core::timeout::{self, TimeoutValue};
 use thalweg_http2::fields::{Field, FieldList, Indexing};
 
 use super::{
-    compression::{Encoding, EncodingSet},
+    compression::{self, Encoding, EncodingSet},
     content_type,
     metadata::{self, Collector, MetadataTooLarge},
 };
@@ -87,7 +87,7 @@ fn emit_some(
         // The value differs in every call, so it would displace reusable entries of the dynamic table.
         push_timeout(timeout, Indexing::Literal, fields);
     }
-    encoding.emit(fields);
+    compression::emit(encoding, fields);
     metadata::emit(metadata, size_max, fields)
 }
 

@@ -4,7 +4,7 @@ use http::HeaderMap;
 use thalweg_http2::fields::{Field, FieldList, Indexing};
 
 use super::{
-    compression::{Encoding, EncodingSet},
+    compression::{self, Encoding, EncodingSet},
     content_type,
     metadata::{self, Collector, MetadataError, MetadataTooLarge},
     status::StatusFields,
@@ -32,7 +32,7 @@ pub fn emit_headers(
     size_max: usize,
     fields: &mut FieldList,
 ) -> Result<(), MetadataTooLarge> {
-    encoding.emit(fields);
+    compression::emit(encoding, fields);
     metadata::emit(metadata, size_max, fields)
 }
 
