@@ -154,5 +154,5 @@ pub use scheduler::busy_poll_wasted;
 pub use scheduler::settle_alone;
 pub use server_address::ServerAddress;
 pub use service_config_source::ServiceConfigSource;
-pub use status::{Code, Status, StatusParts};
+pub use status::{Code, Status};
 pub use thalweg_core::chain::Chain;

@@ -226,7 +226,7 @@ impl<B> Pieces<B> {
 /// RESOURCE_EXHAUSTED if one is too large.
 pub(crate) fn check_sent(sizes: &mut SizeCheck, bytes: &[u8]) -> Result<(), Status> {
     sizes.pass(bytes).map_err(|size| {
-        Status::resource_exhausted(format!(
+        Status::local(Code::ResourceExhausted, format!(
             "trying to send message larger than max ({size} vs. {}): see maxRequestMessageBytes of the channel's \
              service config",
             sizes.size_max()
@@ -240,7 +240,7 @@ pub(crate) fn check_sent(sizes: &mut SizeCheck, bytes: &[u8]) -> Result<(), Stat
 /// RESOURCE_EXHAUSTED if one is too large.
 pub(crate) fn check_received(sizes: &mut SizeCheck, bytes: &[u8]) -> Result<(), Status> {
     sizes.pass(bytes).map_err(|size| {
-        Status::resource_exhausted(format!(
+        Status::local(Code::ResourceExhausted, format!(
             "received message larger than max ({size} vs. {}): see maxResponseMessageBytes of the channel's \
              service config",
             sizes.size_max()

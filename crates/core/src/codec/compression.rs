@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::Status;
-use crate::compression::{DecompressError, Encoding};
+use crate::compression::Encoding;
 use crate::metadata::MetadataValue;
 
 /// The field with the encoding of the messages that follow.
@@ -176,11 +176,7 @@ pub(super) fn decompress(
     message: &[u8],
     size_max: usize,
 ) -> Result<Bytes, Status> {
-    let decompressed = Encoding::from(encoding).decompress(message, size_max);
-    decompressed.map(Bytes::from).map_err(|error| match error {
-        DecompressError::Corrupt(_) => Status::internal(error.to_string()),
-        DecompressError::TooLarge { .. } => Status::resource_exhausted(error.to_string()),
-    })
+    Ok(Encoding::from(encoding).decompress(message, size_max)?.into())
 }
 
 #[cfg(all(test, any(feature = "gzip", feature = "deflate", feature = "zstd")))]

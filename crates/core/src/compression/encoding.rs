@@ -10,6 +10,7 @@ use super::brotli;
 use super::deflate;
 #[cfg(feature = "compression-zstd")]
 use super::inflate;
+use crate::{Code, Status};
 
 /// Compression of the messages in one direction of a call.
 #[doc(alias = "CompressionEncoding")]
@@ -172,6 +173,16 @@ pub enum DecompressError {
     },
 }
 
+impl From<DecompressError> for Status {
+    fn from(error: DecompressError) -> Self {
+        let code = match error {
+            DecompressError::Corrupt(_) => Code::Internal,
+            DecompressError::TooLarge { .. } => Code::ResourceExhausted,
+        };
+        Self::local(code, error.to_string())
+    }
+}
+
 #[cfg(all(test, feature = "compression-gzip"))]
 mod tests {
     use super::*;
@@ -213,12 +224,12 @@ mod tests {
             encoding.compress(&vec![0; 32 << 20], &mut bomb);
             assert!(bomb.len() < 64 << 10, "{encoding:?} makes {} bytes of it", bomb.len());
             for size_max in [0, 1_000, 4 << 20] {
-                let error = encoding.decompress(&bomb, size_max).unwrap_err();
+                let status = Status::from(encoding.decompress(&bomb, size_max).unwrap_err());
                 let expected = format!(
                     "received message after decompression larger than max {size_max}: see the receiver's \
                      max_decoding_message_size"
                 );
-                assert_eq!(error.to_string(), expected);
+                assert_eq!((status.code(), status.message()), (Code::ResourceExhausted, &*expected));
             }
         }
     }
@@ -233,13 +244,13 @@ mod tests {
             let members = whole.repeat(2);
             for corrupt in [&b""[..], b"garbage", &whole[..whole.len() - 1], &garbage_behind, &members] {
                 let outcome = encoding.decompress(corrupt, 1_000);
-                let is_corrupt = matches!(outcome, Err(DecompressError::Corrupt(_)));
-                assert!(is_corrupt, "{encoding:?} of {corrupt:?}: {outcome:?}");
+                let status = Status::from(outcome.expect_err(&format!("{encoding:?} of {corrupt:?}")));
+                assert_eq!(status.code(), Code::Internal, "{corrupt:?}");
             }
         }
         let mut gzip = Vec::new();
         Encoding::Gzip.compress(b"hello hello hello", &mut gzip);
         *gzip.last_mut().unwrap() ^= 1; // in the length
-        assert!(matches!(Encoding::Gzip.decompress(&gzip, 1_000), Err(DecompressError::Corrupt(_))));
+        assert_eq!(Status::from(Encoding::Gzip.decompress(&gzip, 1_000).unwrap_err()).code(), Code::Internal);
     }
 }

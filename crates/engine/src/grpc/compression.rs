@@ -3,25 +3,15 @@
 use std::fmt;
 use std::sync::LazyLock;
 
-use thalweg_core::compression::DecompressError;
 pub use thalweg_core::compression::Encoding;
 use thalweg_http2::fields::{FieldList, Indexing};
 
-use crate::status::Status;
+use crate::status::{Code, Status};
 
 /// Appends `grpc-encoding` to the headers of a request or response. Identity is omitted.
 pub(crate) fn emit(encoding: Encoding, fields: &mut FieldList) {
     if encoding.compresses() {
         fields.push(b"grpc-encoding", encoding.name().as_bytes(), Indexing::Insert);
-    }
-}
-
-impl From<DecompressError> for Status {
-    fn from(error: DecompressError) -> Status {
-        match error {
-            DecompressError::Corrupt(_) => Status::internal(error.to_string()),
-            DecompressError::TooLarge { .. } => Status::resource_exhausted(error.to_string()),
-        }
     }
 }
 
@@ -116,7 +106,7 @@ pub struct UnsupportedEncoding {
 
 impl From<UnsupportedEncoding> for Status {
     fn from(error: UnsupportedEncoding) -> Status {
-        Status::unimplemented(error.to_string())
+        Status::local(Code::Unimplemented, error.to_string())
     }
 }
 

@@ -13,7 +13,7 @@ use super::{
     metadata::{self, Collector, MetadataTooLarge},
 };
 use crate::connection_info::ConnectionInfo;
-use crate::status::Status;
+use crate::status::{Code, Status};
 
 /// Values common to all requests for one method on one channel.
 #[derive(Clone, Copy, Debug)]
@@ -188,7 +188,7 @@ pub(crate) fn content_subtype<'a>(
             let typed = content_type::of(subtype);
             let why =
                 format!("content-type {requested:?} is not supported; accepted are {plain} and {typed}");
-            Err(Status::unimplemented(why))
+            Err(Status::local(Code::Unimplemented, why))
         }
     }
 }

@@ -73,7 +73,9 @@ pub fn receive_headers<'a>(
         return Err(received.refusal(http_status));
     }
     let encoding = match received.encoding {
-        Some(name) => accepts.choose(name).map_err(|error| Status::internal(error.to_string()))?,
+        Some(name) => {
+            accepts.choose(name).map_err(|error| Status::local(Code::Internal, error.to_string()))?
+        }
         None => Encoding::Identity,
     };
     Ok(ResponseHeaders { encoding, metadata: received.metadata?, http_status: 200 })
