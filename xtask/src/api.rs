@@ -15,6 +15,7 @@ use crate::{files, log, workspace};
 const LIBRARIES: &[&str] = &[
     "thalweg",
     "thalweg-build",
+    "thalweg-core",
     "thalweg-engine",
     "thalweg-http2",
     "thalweg-kubernetes",
@@ -28,7 +29,7 @@ const LIBRARIES: &[&str] = &[
 ];
 
 /// Only items of these that the others re-export are promised.
-const PARTS: &[&str] = &["thalweg-engine", "thalweg-http2"];
+const PARTS: &[&str] = &["thalweg-core", "thalweg-engine", "thalweg-http2"];
 
 pub(crate) fn run(arguments: Arguments) -> Result<ExitCode> {
     arguments.finish()?;

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::code::Code;
+use thalweg_core::Code;
+
 use crate::endpoint::ConnectivityState;
 use crate::wire::{Fields, MalformedMessage, push_bytes};
 

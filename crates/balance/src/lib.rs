@@ -15,7 +15,7 @@
 //! tests run in virtual time and a seed replays a failure.
 
 mod backoff;
-pub mod code;
+mod code_set;
 pub mod endpoint;
 pub mod health;
 pub mod policy;
@@ -25,7 +25,9 @@ pub mod service_config;
 pub mod watching;
 mod wire;
 
+pub use thalweg_core::Code;
+
 pub use backoff::Backoff;
-pub use code::{Code, CodeSet};
+pub use code_set::CodeSet;
 pub use endpoint::{Address, ConnectivityState, Endpoint, Locality};
 pub use wire::MalformedMessage;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::code::Code;
+use thalweg_core::Code;
 
 /// A stream on which a server reports something as long as a connection lasts: its health (gRFC A17), or its load
 /// (gRFC A51).

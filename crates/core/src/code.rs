@@ -89,6 +89,22 @@ impl Code {
         }
     }
 
+    /// Returns the code for a response without `grpc-status`, by its HTTP status ([http-grpc-status-mapping]).
+    ///
+    /// This includes 200: a gRPC server would have sent `grpc-status`.
+    ///
+    /// [http-grpc-status-mapping]: https://github.com/grpc/grpc/blob/master/doc/http-grpc-status-mapping.md
+    pub fn from_http_status(status: u16) -> Self {
+        match status {
+            400 => Self::Internal,
+            401 => Self::Unauthenticated,
+            403 => Self::PermissionDenied,
+            404 => Self::Unimplemented,
+            429 | 502 | 503 | 504 => Self::Unavailable,
+            _ => Self::Unknown,
+        }
+    }
+
     /// Returns what the code means.
     pub fn description(&self) -> &'static str {
         match self {
@@ -180,6 +196,21 @@ mod tests {
         assert_eq!((Code::from_number(17), Code::from_number(u32::MAX)), (Code::Unknown, Code::Unknown));
         for digits in ["", "17", "00", "01", "a", "1a", "100", "-1", " 1"] {
             assert_eq!(Code::from_bytes(digits.as_bytes()), Code::Unknown, "{digits:?}");
+        }
+    }
+
+    #[test]
+    fn codes_of_http_statuses() {
+        let check = |status: u16, code: Code| assert_eq!(Code::from_http_status(status), code, "{status}");
+        check(400, Code::Internal);
+        check(401, Code::Unauthenticated);
+        check(403, Code::PermissionDenied);
+        check(404, Code::Unimplemented);
+        for status in [429, 502, 503, 504] {
+            check(status, Code::Unavailable);
+        }
+        for status in [0, 200, 204, 301, 405, 415, 500, 501, 65_535] {
+            check(status, Code::Unknown);
         }
     }
 

@@ -15,6 +15,7 @@ pub mod codec;
 #[cfg(feature = "codegen")]
 #[doc(hidden)]
 pub mod codegen;
+pub mod compression;
 mod error;
 mod macros;
 pub mod metadata;

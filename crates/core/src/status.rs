@@ -2,10 +2,11 @@
 
 mod from_error;
 mod http_status;
+mod local;
 #[cfg(test)]
 mod tests;
 mod value;
 
 pub use self::from_error::{ConnectError, TimeoutExpired};
-pub use self::http_status::{code_of_http, outcome};
+pub use self::http_status::{missing, outcome};
 pub use self::value::{GRPC_MESSAGE, GRPC_STATUS, GRPC_STATUS_DETAILS, Status};

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use http::{HeaderMap, HeaderName};
 
+use crate::{Code, Status};
+
 /// Name of the field.
 pub const NAME: HeaderName = HeaderName::from_static("grpc-timeout");
 
@@ -125,6 +127,12 @@ fn find(metadata: &HeaderMap) -> Result<Option<Duration>, MalformedTimeout> {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("malformed grpc-timeout {0:?}: expected one to eight digits and one of H, M, S, m, u, n")]
 pub struct MalformedTimeout(String);
+
+impl From<MalformedTimeout> for Status {
+    fn from(error: MalformedTimeout) -> Self {
+        Self::local(Code::Internal, error.to_string())
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -19,6 +19,7 @@ impl From<Code> for tonic::Code {
 
 /// Sources stay behind: tonic does not return them to be shared.
 impl From<tonic::Status> for Status {
+    #[cold]
     fn from(status: tonic::Status) -> Self {
         let details = Bytes::copy_from_slice(status.details());
         let metadata = status.metadata().clone().into();
@@ -28,10 +29,10 @@ impl From<tonic::Status> for Status {
 
 /// Sources stay behind.
 impl From<Status> for tonic::Status {
+    #[cold]
     fn from(status: Status) -> Self {
-        let details = Bytes::copy_from_slice(status.details());
-        let metadata = status.metadata().clone().into();
-        Self::with_details_and_metadata(status.code().into(), status.message(), details, metadata)
+        let (code, message, details, metadata) = status.into_parts();
+        Self::with_details_and_metadata(code.into(), message, details, metadata.into())
     }
 }
 

@@ -6,8 +6,6 @@
 
 pub(crate) mod code;
 pub(crate) mod codec;
-#[cfg(feature = "gzip")]
-pub(crate) mod coded_bodies;
 pub(crate) mod compression;
 pub(crate) mod content_type;
 pub(crate) mod envelope;

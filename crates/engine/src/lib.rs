@@ -116,6 +116,8 @@ pub mod wire;
 pub use thalweg_balance::retry::{HedgingPolicy, RetryPolicy};
 pub use thalweg_balance::service_config::{self, ServiceConfig, ServiceConfigError};
 pub use thalweg_balance::{Address, Backoff, CodeSet, ConnectivityState, Endpoint, Locality, policy};
+#[cfg(feature = "gzip")]
+pub use thalweg_core::compression::{BodyDecoder, BodyEncoder};
 pub use thalweg_http2 as http2;
 
 pub use buffers::compact;
@@ -133,8 +135,6 @@ pub use dns_resolver::DnsResolver;
 pub use encode::Encode;
 pub use executor::ExecutorError;
 pub use grpc::codec::{Envelope, Payload};
-#[cfg(feature = "gzip")]
-pub use grpc::coded_bodies::{BodyDecoder, BodyEncoder};
 pub use grpc::compression::{Encoding, EncodingSet};
 pub use grpc::envelope::Prefix;
 pub use grpc::request::RequestHead;
@@ -154,5 +154,5 @@ pub use scheduler::busy_poll_wasted;
 pub use scheduler::settle_alone;
 pub use server_address::ServerAddress;
 pub use service_config_source::ServiceConfigSource;
-pub use status::{Code, Status, StatusParts};
+pub use status::{Code, Status};
 pub use thalweg_core::chain::Chain;

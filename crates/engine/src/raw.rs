@@ -18,7 +18,6 @@ use thalweg_http2::fields::{FieldList, Indexing};
 use crate::connection::{Pack, Source};
 use crate::connection_info::ConnectionInfo;
 use crate::encode::Encode;
-use crate::grpc::code;
 use crate::grpc::envelope::SizeCheck;
 use crate::grpc::metadata::{self, MetadataTooLarge};
 use crate::grpc::status::stated as stated_status;
@@ -227,7 +226,7 @@ impl<B> Pieces<B> {
 /// RESOURCE_EXHAUSTED if one is too large.
 pub(crate) fn check_sent(sizes: &mut SizeCheck, bytes: &[u8]) -> Result<(), Status> {
     sizes.pass(bytes).map_err(|size| {
-        Status::resource_exhausted(format!(
+        Status::local(Code::ResourceExhausted, format!(
             "trying to send message larger than max ({size} vs. {}): see maxRequestMessageBytes of the channel's \
              service config",
             sizes.size_max()
@@ -241,7 +240,7 @@ pub(crate) fn check_sent(sizes: &mut SizeCheck, bytes: &[u8]) -> Result<(), Stat
 /// RESOURCE_EXHAUSTED if one is too large.
 pub(crate) fn check_received(sizes: &mut SizeCheck, bytes: &[u8]) -> Result<(), Status> {
     sizes.pass(bytes).map_err(|size| {
-        Status::resource_exhausted(format!(
+        Status::local(Code::ResourceExhausted, format!(
             "received message larger than max ({size} vs. {}): see maxResponseMessageBytes of the channel's \
              service config",
             sizes.size_max()
@@ -332,7 +331,7 @@ impl Trailers {
         match stated {
             Some(stated) => stated_status(stated.as_bytes(), b"").0,
             None if (200..300).contains(&status) => Code::Ok,
-            None => code::from_http_status(status),
+            None => Code::from_http_status(status),
         }
     }
 }

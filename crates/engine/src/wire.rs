@@ -1,6 +1,5 @@
 //! gRPC's header and trailer fields as pure functions, for protocols that carry the same calls: gRPC-Web and Connect.
 
-pub use crate::grpc::code::from_http_status;
 pub use crate::grpc::codec::{more_than_one_message, no_message};
 pub use crate::grpc::metadata::{
     MetadataTooLarge, SENT_SIZE_MAX as METADATA_SIZE_MAX, is_written_by_transport,

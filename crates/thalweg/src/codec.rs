@@ -1,10 +1,10 @@
 //! Conversion between application messages and the engine's bytes; named like tonic's module.
 
-use thalweg_core::{Extensions, Request, Response};
+use thalweg_core::{Code, Extensions, Request, Response, Status};
 /// [`Encoding`](crate::Encoding) under tonic's name and path.
 #[doc(inline)]
 pub use thalweg_engine::Encoding as CompressionEncoding;
-use thalweg_engine::{self as engine, Chain, Encode, Envelope, Payload};
+use thalweg_engine::{Chain, Encode, Envelope, Payload};
 
 use crate::message::{DecodeError, Message};
 
@@ -134,13 +134,13 @@ impl Encode for AnyResponseMessage<'_> {
 
 /// Decodes the only message of its direction.
 #[inline]
-pub(crate) fn decode_only<M: Message>(mut envelope: Envelope<'_>) -> Result<M, engine::Status> {
+pub(crate) fn decode_only<M: Message>(mut envelope: Envelope<'_>) -> Result<M, Status> {
     decode(envelope.open()?)
 }
 
 /// Decodes a received message.
 #[inline]
-pub(crate) fn decode<M: Message>(payload: Payload<'_>) -> Result<M, engine::Status> {
+pub(crate) fn decode<M: Message>(payload: Payload<'_>) -> Result<M, Status> {
     let decoded = match payload {
         Payload::Borrowed(bytes) => M::decode(bytes),
         Payload::Owned(bytes) => M::decode_owned(bytes),
@@ -150,7 +150,7 @@ pub(crate) fn decode<M: Message>(payload: Payload<'_>) -> Result<M, engine::Stat
 
 /// Like [`decode`], but overwrites `message`.
 #[inline]
-pub(crate) fn decode_into<M: Message>(payload: Payload<'_>, message: &mut M) -> Result<(), engine::Status> {
+pub(crate) fn decode_into<M: Message>(payload: Payload<'_>, message: &mut M) -> Result<(), Status> {
     let decoded = match payload {
         Payload::Borrowed(bytes) => message.decode_into(bytes),
         Payload::Owned(bytes) => message.decode_owned_into(bytes),
@@ -159,6 +159,6 @@ pub(crate) fn decode_into<M: Message>(payload: Payload<'_>, message: &mut M) -> 
 }
 
 #[cold]
-pub(crate) fn undecodable(error: &DecodeError) -> engine::Status {
-    engine::Status::local(engine::Code::Internal, error.to_string())
+pub(crate) fn undecodable(error: &DecodeError) -> Status {
+    Status::local(Code::Internal, error.to_string())
 }

@@ -7,14 +7,13 @@ use std::task::{Context, Poll};
 use futures_core::Stream;
 use thalweg_core::metadata::MetadataMap;
 use thalweg_core::{Extensions, Request, Response, Status};
-use thalweg_engine::{self as engine, CallOptions, Method, Source};
+use thalweg_engine::{CallOptions, Method, Source};
 
 use crate::caller::Caller;
 use crate::channel::Channel;
 use crate::codec::OwnedMessage;
 use crate::interceptor::{AnyMessage, BoxFuture, Call, CallType, Chain, Interceptor, Last, Messages, Reply};
 use crate::message::Message;
-use crate::status::to_engine;
 use crate::streaming::Streaming;
 
 /// A [`Channel`] with interceptors, created by [`Channel::with_interceptor`]. Generated clients accept it like a
@@ -225,13 +224,11 @@ impl<S: Stream> Stream for Fallible<S> {
 struct Requests(Messages);
 
 impl Stream for Requests {
-    type Item = Result<OwnedMessage<AnyMessage>, engine::Status>;
+    type Item = Result<OwnedMessage<AnyMessage>, Status>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let message = Pin::new(&mut self.0).poll_next(cx);
-        message.map(|message| {
-            message.map(|result| result.map(OwnedMessage).map_err(|status| to_engine(&status)))
-        })
+        message.map(|message| message.map(|result| result.map(OwnedMessage)))
     }
 }
 

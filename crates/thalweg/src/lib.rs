@@ -94,7 +94,6 @@ mod message;
 pub mod outbound;
 mod parent;
 pub mod server;
-mod status;
 mod streaming;
 #[cfg(feature = "tls")]
 pub mod tls;

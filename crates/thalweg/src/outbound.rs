@@ -41,7 +41,6 @@ use thalweg_engine as engine;
 
 use crate::codec::BorrowedMessage;
 use crate::message::Message;
-use crate::status::to_engine;
 
 /// A batch of messages that are sent together, encoded as they are [pushed](Self::push).
 pub struct Pack<'a, T>(PackTarget<'a, T>);
@@ -153,11 +152,7 @@ impl<T: Message + Clone> Lending<T> {
 
 impl<T: Message> Lending<T> {
     /// See [`engine::Source::poll_fill`].
-    fn poll_fill(
-        &mut self,
-        cx: &mut Context<'_>,
-        pack: &mut engine::Pack,
-    ) -> Poll<Result<(), engine::Status>> {
+    fn poll_fill(&mut self, cx: &mut Context<'_>, pack: &mut engine::Pack) -> Poll<Result<(), Status>> {
         let Some(fill) = &mut self.fill else { return Poll::Ready(Ok(())) };
         let fill = fill.get_mut().unwrap_or_else(PoisonError::into_inner);
         // Messages that were polled for before the stream was passed to the transport.
@@ -168,7 +163,7 @@ impl<T: Message> Lending<T> {
         if filled.is_ready() {
             self.fill = None;
         }
-        filled.map(|ended| ended.map_err(|status| to_engine(&status)))
+        filled
     }
 
     fn poll_message(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<T, Status>>> {
@@ -236,7 +231,7 @@ macro_rules! outbound {
                 &mut self,
                 cx: &mut Context<'_>,
                 pack: &mut engine::Pack,
-            ) -> Poll<Result<(), engine::Status>> {
+            ) -> Poll<Result<(), Status>> {
                 self.0.poll_fill(cx, pack)
             }
         }

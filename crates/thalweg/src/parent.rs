@@ -13,7 +13,6 @@ use tokio_util::sync::{CancellationToken, DropGuard, WaitForCancellationFutureOw
 use crate::caller::Caller;
 use crate::deadline::Deadline;
 use crate::message::Message;
-use crate::status::to_tonic;
 use crate::streaming::{MessageSource, Streaming};
 
 /// Passes the deadline of the call that a handler serves, and optionally its cancellation, to the calls that the
@@ -86,7 +85,7 @@ impl Parent {
     fn limit_timeout<T>(&self, mut request: Request<T>, options: &CallOptions) -> Result<Request<T>, Status> {
         let Some(deadline) = self.deadline else { return Ok(request) };
         let remaining = deadline.check()?;
-        let timeout = request_timeout(request.metadata().as_ref()).map_err(to_tonic)?.or(options.timeout);
+        let timeout = request_timeout(request.metadata().as_ref())?.or(options.timeout);
         request.set_timeout(timeout.map_or(remaining, |timeout| timeout.min(remaining)));
         Ok(request)
     }

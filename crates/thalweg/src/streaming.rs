@@ -11,11 +11,10 @@ use bytes::Bytes;
 use futures_core::Stream;
 use thalweg_core::Status;
 use thalweg_core::metadata::MetadataMap;
-use thalweg_engine::{self as engine, Incoming, Prefix};
+use thalweg_engine::{Incoming, Prefix};
 
 use crate::codec;
 use crate::message::{DecodeError, Message, Raw};
-use crate::status::to_tonic;
 
 /// Received messages of a stream, in order: the requests on a server, the responses on a client. Also a [`Stream`].
 ///
@@ -273,7 +272,7 @@ impl<T: Message> Streaming<T> {
         }
         match self.incoming.poll_prefix(cx) {
             Poll::Ready(Some(Ok(prefix))) => Poll::Ready(NextItem::Message(prefix)),
-            Poll::Ready(Some(Err(status))) => Poll::Ready(NextItem::Error(to_tonic(status))),
+            Poll::Ready(Some(Err(status))) => Poll::Ready(NextItem::Error(status)),
             Poll::Ready(None) => Poll::Ready(NextItem::End),
             Poll::Pending => Poll::Pending,
         }
@@ -286,8 +285,8 @@ impl<T: Message> Streaming<T> {
 
     /// Fails the call because a message could not be used.
     #[cold]
-    fn fail(&mut self, status: engine::Status) -> Status {
-        to_tonic(self.incoming.fail(status))
+    fn fail(&mut self, status: Status) -> Status {
+        self.incoming.fail(status)
     }
 
     /// Counts the memory of the last message until its call ends.
@@ -316,8 +315,8 @@ impl<T: Message> Streaming<T> {
                 },
             },
         };
-        let borrowed = borrowed.map_err(to_tonic)?;
-        read(borrowed.bytes).map(Some).map_err(|error| to_tonic(borrowed.fail(codec::undecodable(&error))))
+        let borrowed = borrowed?;
+        read(borrowed.bytes).map(Some).map_err(|error| borrowed.fail(codec::undecodable(&error)))
     }
 }
 

@@ -15,7 +15,6 @@ use thalweg_web::client::{self, Client, Http1, Http1Options, Streams};
 use crate::codec;
 use crate::interceptor::CallType;
 use crate::message::Message;
-use crate::status::to_tonic;
 use crate::streaming::{MessageSource, Streaming};
 
 /// Protocol of a channel's calls; see [`ChannelBuilder::protocol`](crate::channel::ChannelBuilder::protocol).
@@ -83,8 +82,8 @@ pub(crate) async fn unary<Req: Message, Res: Message>(
         options.send_compressed = None;
     }
     let wire = wire_of(&codec::OwnedMessage(message));
-    let response = client.unary(method, metadata.as_ref(), wire, &options).await.map_err(to_tonic)?;
-    let message = codec::decode(Payload::Owned(response.message)).map_err(to_tonic)?;
+    let response = client.unary(method, metadata.as_ref(), wire, &options).await?;
+    let message = codec::decode(Payload::Owned(response.message))?;
     let mut metadata = response.metadata;
     metadata.extend(response.trailers);
     Ok(Response::from_parts(MetadataMap::from_headers(metadata), message, Extensions::default()))
@@ -104,13 +103,13 @@ pub(crate) async fn stream<R: Source + Send + 'static>(
         CallType::BidiStreaming => Streams::Both,
     };
     let opened = client.stream(method, metadata.as_ref(), streams, Encoded(requests), options).await;
-    opened.map(|(metadata, responses)| (metadata, Box::new(responses))).map_err(to_tonic)
+    opened.map(|(metadata, responses)| (metadata, Box::new(responses)))
 }
 
 pub(crate) async fn only_response<Res: Message>(
     mut responses: Box<client::Responses>,
     headers: &HeaderMap,
-) -> Result<(Res, HeaderMap), engine::Status> {
+) -> Result<(Res, HeaderMap), Status> {
     let (message, trailers) = responses.only(headers).await?;
     Ok((codec::decode(Payload::Owned(message))?, trailers))
 }
@@ -131,10 +130,10 @@ struct Encoded<R>(R);
 
 impl<R, M> Stream for Encoded<R>
 where
-    R: Stream<Item = Result<M, engine::Status>> + Unpin,
+    R: Stream<Item = Result<M, Status>> + Unpin,
     M: Encode,
 {
-    type Item = Result<bytes::Bytes, engine::Status>;
+    type Item = Result<bytes::Bytes, Status>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let message = Pin::new(&mut self.0).poll_next(cx);
@@ -150,10 +149,7 @@ impl<T: Message> MessageSource<T> for Responses {
         let Some(responses) = &mut self.0 else { return Poll::Ready(None) };
         Pin::new(&mut **responses).poll_next(cx).map(|message| {
             let decoded = message?.and_then(|message| codec::decode(Payload::Owned(message)));
-            Some(decoded.map_err(|status| {
-                self.0 = None;
-                to_tonic(status)
-            }))
+            Some(decoded.inspect_err(|_| self.0 = None))
         })
     }
 

@@ -8,11 +8,11 @@ use http_body::{Frame, SizeHint};
 use pin_project_lite::pin_project;
 use thalweg_engine::raw::{OutgoingBody, Piece, Trailers};
 use thalweg_engine::{self as engine, RawBody};
-use vocabulary::metadata::MetadataMap;
-use vocabulary::{Code, Status};
+use vocabulary::Status;
 
 use crate::BoxError;
 use crate::downcast::take_as;
+use crate::status::{to_engine, to_tonic};
 
 /// Body of a request or a response.
 ///
@@ -201,7 +201,7 @@ impl<B: http_body::Body> http_body::Body for IntoBytesBody<B> {
 
 impl OutgoingBody for Body {
     fn status(error: Status) -> engine::Status {
-        to_engine(&error)
+        to_engine(error)
     }
 
     fn take_complete(&mut self) -> Option<(Piece, Trailers)> {
@@ -249,26 +249,6 @@ fn is_large(piece: &[u8]) -> bool {
         }
         _ => false,
     }
-}
-
-/// Converts the engine's status to the application's.
-#[cold]
-pub(crate) fn to_tonic(status: engine::Status) -> Status {
-    let engine::StatusParts { code, message, details, metadata } = status.into_parts();
-    let metadata = MetadataMap::from_headers(metadata);
-    let code = Code::from_i32(i32::from(code.number()));
-    Status::with_details_and_metadata(code, message, details, metadata)
-}
-
-/// Converts the application's status to the engine's.
-#[cold]
-fn to_engine(status: &Status) -> engine::Status {
-    engine::Status::from(engine::StatusParts {
-        code: engine::Code::from_number(status.code() as u32),
-        message: status.message().to_owned().into(),
-        details: status.details().to_vec().into(),
-        metadata: status.metadata().as_ref().clone(),
-    })
 }
 
 #[cfg(test)]

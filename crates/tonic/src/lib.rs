@@ -63,6 +63,8 @@ pub mod service;
 #[cfg(feature = "_transport")]
 mod single;
 #[cfg(feature = "_transport")]
+mod status;
+#[cfg(feature = "_transport")]
 pub mod transport;
 
 #[cfg(any(feature = "_transport", all(own_vocabulary, feature = "router")))]

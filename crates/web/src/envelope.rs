@@ -310,7 +310,7 @@ impl ResponseReader {
     }
 }
 
-fn internal(why: impl Into<std::borrow::Cow<'static, str>>) -> Status {
+fn internal(why: impl Into<String>) -> Status {
     Status::new(Code::Internal, why)
 }
 

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use crate::code::{Code, CodeSet};
+use thalweg_core::Code;
+
+use crate::code_set::CodeSet;
 
 /// Retry policy of a method (gRFC A6).
 #[derive(Clone, Debug, PartialEq)]

@@ -2,9 +2,10 @@
 
 use std::time::Instant;
 
+use thalweg_core::Code;
+
 use super::attempt::{HedgingPolicy, Outcome, Pushback, TransparentRetries};
 use super::throttle::Throttle;
-use crate::code::Code;
 
 /// The attempts of one hedged call.
 ///

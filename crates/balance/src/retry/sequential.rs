@@ -3,10 +3,11 @@
 use std::fmt;
 use std::time::Instant;
 
+use thalweg_core::Code;
+
 use super::attempt::{Outcome, Pushback, RetryPolicy, TransparentRetries};
 use super::throttle::Throttle;
 use crate::backoff::Backoff;
-use crate::code::Code;
 
 /// The retries of one call, with or without a policy: one attempt is under way at a time.
 ///

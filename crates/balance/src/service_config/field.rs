@@ -6,11 +6,12 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
+use thalweg_core::Code;
 
 use super::duration::parse_duration;
 use super::error::ServiceConfigError;
 use super::known::KnownNames;
-use crate::code::{Code, CodeSet};
+use crate::code_set::CodeSet;
 
 /// A value and its path. A missing field has the value `null`, which is equivalent in ProtoJSON.
 pub(super) struct Field<'a> {

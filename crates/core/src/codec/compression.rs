@@ -1,17 +1,12 @@
-//! Compression of messages: its names, what is enabled, and the encodings themselves.
+//! Compression of messages: which encodings are enabled, and which one the headers choose.
 
 use std::fmt;
-#[cfg(any(feature = "gzip", feature = "deflate", feature = "zstd"))]
-use std::io::Read;
-#[cfg(any(feature = "gzip", feature = "deflate"))]
-use std::io::Write;
 
-#[cfg(any(feature = "gzip", feature = "deflate"))]
-use bytes::BufMut;
 use bytes::Bytes;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::Status;
+use crate::compression::Encoding;
 use crate::metadata::MetadataValue;
 
 /// The field with the encoding of the messages that follow.
@@ -46,19 +41,8 @@ impl CompressionEncoding {
     ];
 
     /// Returns the name in header fields.
-    #[cfg_attr(
-        not(any(feature = "gzip", feature = "deflate", feature = "zstd")),
-        allow(unreachable_code, reason = "without encodings there is no value")
-    )]
     pub fn name(self) -> &'static str {
-        match self {
-            #[cfg(feature = "gzip")]
-            Self::Gzip => "gzip",
-            #[cfg(feature = "deflate")]
-            Self::Deflate => "deflate",
-            #[cfg(feature = "zstd")]
-            Self::Zstd => "zstd",
-        }
+        Encoding::from(self).name()
     }
 
     /// Returns the first encoding that the sender of these headers accepts, and that is enabled.
@@ -165,133 +149,34 @@ pub enum SingleMessageCompressionOverride {
     Disable,
 }
 
-/// Appends a compressed message to `out`.
 #[cfg_attr(
     not(any(feature = "gzip", feature = "deflate", feature = "zstd")),
-    allow(
-        unused_variables,
-        unreachable_code,
-        clippy::unnecessary_wraps,
-        reason = "without encodings there is no value"
-    )
+    allow(unreachable_code, reason = "without encodings there is no value")
 )]
-pub(super) fn compress(
-    encoding: CompressionEncoding,
-    message: &[u8],
-    out: &mut Vec<u8>,
-) -> Result<(), Status> {
-    match encoding {
-        #[cfg(feature = "gzip")]
-        CompressionEncoding::Gzip => {
-            let mut encoder = flate2::write::GzEncoder::new(out.writer(), flate2::Compression::default());
-            encoder.write_all(message).and_then(|()| encoder.finish().map(drop)).map_err(failed)
-        }
-        #[cfg(feature = "deflate")]
-        CompressionEncoding::Deflate => {
-            let mut encoder = flate2::write::ZlibEncoder::new(out.writer(), flate2::Compression::default());
-            encoder.write_all(message).and_then(|()| encoder.finish().map(drop)).map_err(failed)
-        }
-        #[cfg(feature = "zstd")]
-        CompressionEncoding::Zstd => {
-            let compressed =
-                zstd::bulk::compress(message, zstd::DEFAULT_COMPRESSION_LEVEL).map_err(failed)?;
-            out.extend_from_slice(&compressed);
-            Ok(())
+impl From<CompressionEncoding> for Encoding {
+    fn from(encoding: CompressionEncoding) -> Self {
+        match encoding {
+            #[cfg(feature = "gzip")]
+            CompressionEncoding::Gzip => Self::Gzip,
+            #[cfg(feature = "deflate")]
+            CompressionEncoding::Deflate => Self::Deflate,
+            #[cfg(feature = "zstd")]
+            CompressionEncoding::Zstd => Self::Zstd,
         }
     }
 }
 
-#[cfg(any(feature = "gzip", feature = "deflate", feature = "zstd"))]
-#[expect(clippy::needless_pass_by_value, reason = "for `map_err`")]
-fn failed(error: std::io::Error) -> Status {
-    Status::internal(format!("cannot compress the message: {error}"))
-}
-
-/// Decompresses a message of at most `size_max` bytes. No more than one byte beyond that is inflated.
+/// Decompresses a message of at most `size_max` bytes.
 ///
 /// # Errors
 ///
 /// INTERNAL if it is corrupt, RESOURCE_EXHAUSTED if it would be larger.
-#[cfg_attr(
-    not(any(feature = "gzip", feature = "deflate", feature = "zstd")),
-    allow(unused_variables, unreachable_code, reason = "without encodings there is no value")
-)]
 pub(super) fn decompress(
     encoding: CompressionEncoding,
     message: &[u8],
     size_max: usize,
 ) -> Result<Bytes, Status> {
-    match encoding {
-        #[cfg(feature = "gzip")]
-        CompressionEncoding::Gzip => {
-            inflate(flate2::bufread::GzDecoder::new(message), message.len(), size_max, |decoder| {
-                decoder.into_inner().is_empty()
-            })
-        }
-        #[cfg(feature = "deflate")]
-        CompressionEncoding::Deflate => {
-            // The decoder takes a stream that ends before its first block for an empty one.
-            inflate(flate2::bufread::ZlibDecoder::new(message), message.len(), size_max, |decoder| {
-                decoder.total_in() == message.len() as u64
-            })
-        }
-        #[cfg(feature = "zstd")]
-        CompressionEncoding::Zstd => {
-            // A frame that declares too large a size is refused before its window is allocated.
-            if matches!(zstd::zstd_safe::get_frame_content_size(message), Ok(Some(len)) if len > size_max as u64)
-            {
-                return Err(too_large(size_max));
-            }
-            let mut decoder =
-                zstd::stream::read::Decoder::with_buffer(message).map_err(corrupt)?.single_frame();
-            decoder.window_log_max(window_log_max(size_max)).map_err(corrupt)?;
-            inflate(decoder.by_ref(), message.len(), size_max, |_| true)
-                .and_then(|inflated| if decoder.finish().is_empty() { Ok(inflated) } else { Err(trailing()) })
-        }
-    }
-}
-
-/// Returns the largest window that a Zstandard frame may request, as a power of two: `size_max`, but at least 8 MiB,
-/// which every decoder must support (RFC 8878 §3.1.1.1.2).
-#[cfg(feature = "zstd")]
-fn window_log_max(size_max: usize) -> u32 {
-    size_max.checked_next_power_of_two().map_or(usize::BITS, usize::ilog2).clamp(23, 31)
-}
-
-#[cfg(any(feature = "gzip", feature = "deflate", feature = "zstd"))]
-fn inflate<D: Read>(
-    mut decoder: D,
-    len: usize,
-    size_max: usize,
-    is_at_end: impl FnOnce(D) -> bool,
-) -> Result<Bytes, Status> {
-    // An estimate, limited by what has arrived: text shrinks to about a third.
-    let mut inflated = Vec::with_capacity(len.saturating_mul(3).min(size_max));
-    let limit = (size_max as u64).saturating_add(1);
-    decoder.by_ref().take(limit).read_to_end(&mut inflated).map_err(corrupt)?;
-    if inflated.len() > size_max {
-        return Err(too_large(size_max));
-    }
-    // Only one member, stream or frame: a million empty ones would make each byte of a peer too expensive.
-    if is_at_end(decoder) { Ok(inflated.into()) } else { Err(trailing()) }
-}
-
-#[cfg(any(feature = "gzip", feature = "deflate", feature = "zstd"))]
-#[expect(clippy::needless_pass_by_value, reason = "for `map_err`")]
-fn corrupt(error: std::io::Error) -> Status {
-    Status::internal(format!("the compressed message is corrupt: {error}"))
-}
-
-#[cfg(any(feature = "gzip", feature = "deflate", feature = "zstd"))]
-fn trailing() -> Status {
-    Status::internal("the compressed message is corrupt: trailing bytes")
-}
-
-#[cfg(any(feature = "gzip", feature = "deflate", feature = "zstd"))]
-fn too_large(size_max: usize) -> Status {
-    Status::resource_exhausted(format!(
-        "the message is larger than {size_max} bytes, the maximum, after decompression"
-    ))
+    Ok(Encoding::from(encoding).decompress(message, size_max)?.into())
 }
 
 #[cfg(all(test, any(feature = "gzip", feature = "deflate", feature = "zstd")))]
@@ -299,48 +184,20 @@ mod tests {
     use super::*;
     use crate::Code;
 
-    fn compressed(encoding: CompressionEncoding, message: &[u8]) -> Vec<u8> {
-        let mut out = b"before".to_vec();
-        compress(encoding, message, &mut out).unwrap();
-        out.split_off(6)
-    }
-
     fn headers(name: HeaderName, value: &'static str) -> HeaderMap {
         HeaderMap::from_iter([(name, HeaderValue::from_static(value))])
     }
 
     #[test]
-    fn messages_survive() {
+    fn messages_survive_within_the_limit() {
         for encoding in CompressionEncoding::ALL {
-            for message in [&b""[..], b"a", &vec![7; 100_000]] {
-                let bytes = compressed(*encoding, message);
-                assert_eq!(decompress(*encoding, &bytes, message.len()).unwrap(), message);
-                assert!(message.len() < 1_000 || bytes.len() < message.len() / 10);
-            }
-        }
-    }
-
-    #[test]
-    fn large_messages_are_refused() {
-        for encoding in CompressionEncoding::ALL {
-            let bytes = compressed(*encoding, &[7; 1_000]);
-            let status = decompress(*encoding, &bytes, 999).unwrap_err();
-            assert_eq!(status.code(), Code::ResourceExhausted, "{encoding}");
-        }
-    }
-
-    #[test]
-    fn corrupt_messages_are_refused() {
-        for encoding in CompressionEncoding::ALL {
-            let check = |bytes: &[u8]| {
-                let status = decompress(*encoding, bytes, 10_000).unwrap_err();
-                assert_eq!(status.code(), Code::Internal, "{encoding}: {bytes:?}");
-            };
-            let bytes = compressed(*encoding, b"some text");
-            check(b"neither of them");
-            check(&bytes[..bytes.len() - 1]);
-            check(&[&bytes[..], b"x"].concat());
-            check(&[&bytes[..], &bytes[..]].concat());
+            let mut compressed = Vec::new();
+            Encoding::from(*encoding).compress(&[7; 1_000], &mut compressed);
+            assert!(compressed.len() < 100);
+            assert_eq!(decompress(*encoding, &compressed, 1_000).unwrap(), vec![7; 1_000]);
+            let code = |bytes, size_max| decompress(*encoding, bytes, size_max).unwrap_err().code();
+            assert_eq!(code(&compressed, 999), Code::ResourceExhausted);
+            assert_eq!(code(&compressed[1..], 1_000), Code::Internal);
         }
     }
 

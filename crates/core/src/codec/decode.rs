@@ -17,7 +17,7 @@ use super::codecs::{Decoder, HEADER_SIZE};
 use super::compression::{CompressionEncoding, decompress};
 use crate::error::BoxError;
 use crate::metadata::MetadataMap;
-use crate::status::outcome;
+use crate::status::{missing, outcome};
 use crate::{Code, Status};
 
 /// Maximum size of a received message, in bytes, if none is set: 4 MiB.
@@ -316,9 +316,7 @@ impl ReceivedBytes {
                 self.trailers = None;
                 Some(status)
             }
-            Err(None) => Some(Status::unknown(
-                "the server ended the call without grpc-status (a proxy may have dropped the trailers)",
-            )),
+            Err(None) => Some(missing(None)),
         }
     }
 }

@@ -13,9 +13,10 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use super::buffer::EncodeBuf;
 use super::codecs::{Encoder, HEADER_SIZE};
-use super::compression::{CompressionEncoding, SingleMessageCompressionOverride, compress};
+use super::compression::{CompressionEncoding, SingleMessageCompressionOverride};
 use crate::Status;
 use crate::chain::Chain;
+use crate::compression::Encoding;
 
 pin_project! {
     /// The body of a request or response whose messages come from a stream.
@@ -262,7 +263,7 @@ impl Encode {
             Some(encoding) => {
                 plain.clear();
                 let encoded = encoder.encode(message, &mut EncodeBuf::new(plain)).map_err(failed);
-                encoded.and_then(|()| compress(encoding, plain.make_contiguous(), out.buffer()))
+                encoded.map(|()| Encoding::from(encoding).compress(plain.make_contiguous(), out.buffer()))
             }
         };
         let len = out.len() - before - HEADER_SIZE;

@@ -22,25 +22,23 @@ pub fn outcome(trailers: Option<&HeaderMap>, http_status: StatusCode) -> Result<
     if http_status == StatusCode::OK {
         return Err(None);
     }
-    let message =
-        format!("the server responded with HTTP status {} and no grpc-status", http_status.as_u16());
-    let mut status = Status::new(code_of_http(http_status.as_u16()), message);
+    let mut status = missing(Some(http_status.as_u16()));
     if let Some(trailers) = trailers {
         *status.metadata_mut() = MetadataMap::from_headers(trailers.clone());
     }
     Err(Some(status))
 }
 
-/// Returns the code for a response without `grpc-status`, by its HTTP status ([http-grpc-status-mapping]).
-///
-/// [http-grpc-status-mapping]: https://github.com/grpc/grpc/blob/master/doc/http-grpc-status-mapping.md
-pub fn code_of_http(status: u16) -> Code {
-    match status {
-        400 => Code::Internal,
-        401 => Code::Unauthenticated,
-        403 => Code::PermissionDenied,
-        404 => Code::Unimplemented,
-        429 | 502 | 503 | 504 => Code::Unavailable,
-        _ => Code::Unknown,
+/// Returns the status of a call that ended without `grpc-status`, by the HTTP status if the headers ended the stream.
+pub fn missing(http_status: Option<u16>) -> Status {
+    match http_status {
+        None | Some(200) => Status::local(
+            Code::Unknown,
+            "the server ended the call without grpc-status (a proxy may have dropped the trailers)",
+        ),
+        Some(http_status) => Status::local(
+            Code::from_http_status(http_status),
+            format!("the server responded with HTTP status {http_status} and no grpc-status"),
+        ),
     }
 }

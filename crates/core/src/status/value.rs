@@ -1,5 +1,6 @@
 //! [`Status`]: code, message, details and metadata.
 
+use std::borrow::Cow;
 use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
@@ -28,20 +29,22 @@ pub const GRPC_STATUS_DETAILS: HeaderName = HeaderName::from_static("grpc-status
 /// let status = Status::not_found("no order 17");
 /// assert_eq!((status.code(), status.message()), (Code::NotFound, "no order 17"));
 /// ```
-#[derive(Clone)]
-pub struct Status(Box<StatusParts>);
+pub struct Status(pub(super) Box<StatusParts>);
 
 #[derive(Clone)]
-struct StatusParts {
-    code: Code,
-    message: String,
-    details: Bytes,
-    metadata: MetadataMap,
-    source: Option<Arc<dyn Error + Send + Sync + 'static>>,
+pub(super) struct StatusParts {
+    pub(super) code: Code,
+    pub(super) message: Cow<'static, str>,
+    pub(super) details: Bytes,
+    pub(super) metadata: MetadataMap,
+    pub(super) source: Option<Arc<dyn Error + Send + Sync + 'static>>,
+    /// See [`Status::is_local`].
+    pub(super) is_local: bool,
 }
 
 impl Status {
     /// Creates a status without details or metadata.
+    #[cold]
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         Self::with_details_and_metadata(code, message, Bytes::new(), MetadataMap::new())
     }
@@ -142,13 +145,15 @@ impl Status {
     }
 
     /// Creates a status with details and metadata.
+    #[cold]
     pub fn with_details_and_metadata(
         code: Code,
         message: impl Into<String>,
         details: Bytes,
         metadata: MetadataMap,
     ) -> Self {
-        Self(Box::new(StatusParts { code, message: message.into(), details, metadata, source: None }))
+        let message = Cow::Owned(message.into());
+        Self(Box::new(StatusParts { code, message, details, metadata, source: None, is_local: false }))
     }
 
     /// Returns the code.
@@ -212,9 +217,16 @@ impl Status {
     }
 }
 
+impl Clone for Status {
+    #[cold]
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
 impl fmt::Debug for Status {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let StatusParts { code, message, details, metadata, source } = &*self.0;
+        let StatusParts { code, message, details, metadata, source, .. } = &*self.0;
         let mut parts = f.debug_struct("Status");
         parts.field("code", code);
         if !message.is_empty() {

@@ -13,7 +13,7 @@ use crate::channel::Channel;
 use crate::connection::{Connection, NotOpened, Slot, SlotKey, open_stream};
 use crate::endpoints::WaitTicket;
 use crate::options::CallOptions;
-use crate::status::Status;
+use crate::status::{Code, Status};
 
 /// Limit of closed lanes that a call may encounter. One closes now and then; all of them at once is a failure.
 const LANES_TRIED_MAX: u32 = 16;
@@ -200,9 +200,12 @@ impl<'a> Attempts<'a> {
             NotOpened::HeadersTooLarge { size, size_max } => {
                 self.note(Phase::Unsent);
                 let peer = &connection.peer;
-                return Err(Status::resource_exhausted(format!(
-                    "the call's metadata is too large: header list of {size} bytes, {peer} accepts {size_max}"
-                )));
+                return Err(Status::local(
+                    Code::ResourceExhausted,
+                    format!(
+                        "the call's metadata is too large: header list of {size} bytes, {peer} accepts {size_max}"
+                    ),
+                ));
             }
             NotOpened::Closed => {}
         }
@@ -215,7 +218,10 @@ impl<'a> Attempts<'a> {
         self.call.note_reached(connection, None);
         let ended = connection.lock().ended().cloned();
         Err(ended.unwrap_or_else(|| {
-            Status::unavailable(format!("the connection to {} is shutting down", connection.peer))
+            Status::local(
+                Code::Unavailable,
+                format!("the connection to {} is shutting down", connection.peer),
+            )
         }))
     }
 

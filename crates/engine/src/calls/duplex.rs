@@ -17,7 +17,7 @@ use crate::channel::Channel;
 use crate::connection::{Connection, End, Outbox, SendLoop, SendOutcome, Slot, SlotKey, Source};
 use crate::grpc::response::ResponseHeaders;
 use crate::options::CallOptions;
-use crate::status::Status;
+use crate::status::{Code, Status};
 
 /// Both directions of an active call: it sends the request while waiting for the response. Dropping it cancels the
 /// call.
@@ -192,7 +192,8 @@ struct FailUnlessFinished(Option<(Arc<Connection>, SlotKey)>);
 impl Drop for FailUnlessFinished {
     fn drop(&mut self) {
         if let Some((connection, key)) = self.0.take() {
-            connection.fail(key, &Status::internal("the stream of requests panicked or was dropped"));
+            connection
+                .fail(key, &Status::local(Code::Internal, "the stream of requests panicked or was dropped"));
         }
     }
 }

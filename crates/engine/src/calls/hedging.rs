@@ -64,7 +64,7 @@ pub(super) async fn attempts<A, T>(
     let deadline = call.deadline.map(Instant::into_std);
     let mut state = HedgingState::new(policy.clone(), deadline, now());
     let mut running: Vec<(u32, A)> = Vec::new();
-    let mut last = Err(Status::internal("no attempt was started"));
+    let mut last = Err(Status::local(Code::Internal, "no attempt was started"));
     loop {
         let wake_at = match state.poll(throttle, now()) {
             HedgingStep::Start(number) => {
@@ -111,7 +111,7 @@ pub(super) async fn attempts<A, T>(
             }
         };
         let outcome = retry::Outcome::new(status.code()).progress(progress);
-        let outcome = outcome.pushback(pushback(status.metadata()));
+        let outcome = outcome.pushback(pushback(status.metadata().as_ref()));
         let decision = state.on_outcome(number, &outcome, throttle, now());
         match decision {
             HedgingDecision::End { .. } => {

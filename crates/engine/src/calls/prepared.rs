@@ -17,7 +17,7 @@ use crate::measure::CallMeasure;
 use crate::method::Method;
 use crate::options::CallOptions;
 use crate::request_headers::RawRequestHeaders;
-use crate::status::{Code, Status};
+use crate::status::{self, Code, Status};
 
 /// A call that is ready to start.
 pub(super) struct Prepared {
@@ -199,7 +199,7 @@ impl Prepared {
     #[cold]
     pub(super) fn expired(&self) -> Status {
         self.progress.note(Phase::Unsent);
-        Status::deadline_exceeded()
+        status::deadline_exceeded()
     }
 
     /// Prepares another attempt that is measured for itself while others are under way. `previous` is the number of
@@ -262,7 +262,7 @@ impl Prepared {
         let status = if status.is_local() && status.code() == Code::DeadlineExceeded {
             phase = None;
             let position = reached.as_ref().and_then(|reached| reached.position);
-            Status::deadline_exceeded_at(self.incomplete_step(position, channel))
+            status::deadline_exceeded_at(self.incomplete_step(position, channel))
         } else {
             status
         };
@@ -318,8 +318,8 @@ pub(super) async fn within<T>(
     match deadline {
         None => step.await,
         Some(deadline) => match timeout_at(deadline, step).await {
-            Ok(outcome) => outcome.map_err(|status| status.cancelled_by_deadline(deadline)),
-            Err(_) => Err(Status::deadline_exceeded()),
+            Ok(outcome) => outcome.map_err(|status| status::cancelled_by_deadline(status, deadline)),
+            Err(_) => Err(status::deadline_exceeded()),
         },
     }
 }

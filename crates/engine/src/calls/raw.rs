@@ -174,7 +174,7 @@ impl<B: OutgoingBody> PendingRequest<B> {
         let call = match call {
             Some(Ok(call)) => call,
             Some(Err(status)) => return Err(status.clone()),
-            None => return Err(Status::internal("the call was cancelled")),
+            None => return Err(Status::local(Code::Internal, "the call was cancelled")),
         };
         let sending = Sending { channel, call, gathers: *gathers, options, limits: limits.as_deref() };
         // Pinned here so that this large future is not moved again. Most calls have no deadline.
@@ -183,7 +183,7 @@ impl<B: OutgoingBody> PendingRequest<B> {
                 Ok(body) => sending.send_complete(body).await,
                 Err(body) => match body.take() {
                     Some(body) => Box::pin(sending.send_pieces(body)).await,
-                    None => Err(Status::internal("the body was already sent")),
+                    None => Err(Status::local(Code::Internal, "the body was already sent")),
                 },
             }
         });

@@ -68,7 +68,8 @@ impl Retries {
         failed: FailedAttempt<'_>,
     ) -> Result<usize, Status> {
         let FailedAttempt { status, connection, progress, is_committed } = failed;
-        let outcome = Outcome::new(status.code()).progress(progress).pushback(pushback(status.metadata()));
+        let outcome =
+            Outcome::new(status.code()).progress(progress).pushback(pushback(status.metadata().as_ref()));
         let deadline = call.deadline.map(Instant::into_std);
         let state = self.0.get_or_insert_with(|| {
             let policy = match &options.attempts {

@@ -102,12 +102,15 @@ impl<S: Source + Send + 'static> Exchange<S> {
         let (deadline, measure) = (self.deadline, self.measure.clone());
         let response = async {
             let Some(prefix) = poll_fn(|cx| self.poll_prefix(cx)).await? else {
-                return Err(Status::unimplemented("the server ended the call with OK, but sent no message"));
+                return Err(Status::local(
+                    Code::Unimplemented,
+                    "the server ended the call with OK, but sent no message",
+                ));
             };
             let message = self.duplex.response.take(prefix).and_then(read);
             let message = message.map_err(|status| self.duplex.response.fail(status))?;
             if poll_fn(|cx| self.poll_prefix(cx)).await?.is_some() {
-                return Err(Status::unimplemented("the server sent more than one message"));
+                return Err(Status::local(Code::Unimplemented, "the server sent more than one message"));
             }
             Ok((message, self.duplex.response.take_trailers().unwrap_or_default()))
         };

@@ -18,7 +18,7 @@ use crate::connection::{
 };
 use crate::encode::Encode;
 use crate::grpc::response::ResponseHeaders;
-use crate::status::Status;
+use crate::status::{Code, Status};
 
 /// Result of a call that did not fail.
 pub(super) enum Outcome<S> {
@@ -184,7 +184,7 @@ impl<Req: Encode, R: AwaitedResponse> UnaryAttempt<'_, '_, Req, R> {
     ) -> Result<Poll<Attempt<R::Started>>, NeedsClone> {
         let mut state = self.connection.lock();
         let Some(slot) = state.slot(key) else {
-            let status = Status::internal("the call was polled after completion");
+            let status = Status::local(Code::Internal, "the call was polled after completion");
             return Ok(Poll::Ready(Attempt::Done(Err(status))));
         };
         let Some(end) = slot.end.take() else {

@@ -23,7 +23,7 @@ use super::unlocked::Deferred;
 use crate::buffers;
 use crate::memory_budget::Turn;
 use crate::scheduler::{BusyPoll, CallersFirst, ReadChunks, Work};
-use crate::status::Status;
+use crate::status::{Code, Status};
 
 /// The differences between client and server connections: how events are handled, and what runs because of them.
 pub(crate) trait Endpoint: Send + Unpin + 'static {
@@ -239,8 +239,11 @@ where
         let mut state = self.connection.lock();
         let identified = end_message::non_http2_peer(&state, arrived, E::IS_CLIENT);
         let status = match identified {
-            Some(what) => Status::unavailable(format!("{}: {what}", self.connection.peer)),
-            None => Status::unavailable(format!("connection to {} lost: {error}", self.connection.peer)),
+            Some(what) => Status::local(Code::Unavailable, format!("{}: {what}", self.connection.peer)),
+            None => Status::local(
+                Code::Unavailable,
+                format!("connection to {} lost: {error}", self.connection.peer),
+            ),
         };
         state.end_all(&status);
         drop(state);
@@ -304,7 +307,8 @@ where
 impl<IO, E> Drop for Driver<IO, E> {
     /// A runtime that shuts down drops its tasks. Calls on other runtimes must still get a status.
     fn drop(&mut self) {
-        let status = Status::unavailable(format!("connection to {} was dropped", self.connection.peer));
+        let status =
+            Status::local(Code::Unavailable, format!("connection to {} was dropped", self.connection.peer));
         let mut state = self.connection.lock();
         if state.ended().is_none() {
             state.end_all(&status);

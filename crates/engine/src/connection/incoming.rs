@@ -22,7 +22,7 @@ use crate::grpc::compression::Encoding;
 use crate::grpc::envelope::{self, EnvelopeError, PREFIX_LEN, Prefix};
 use crate::grpc::response::ResponseHeaders;
 use crate::measure::CallMeasure;
-use crate::status::{Code, Status};
+use crate::status::{self, Code, Status};
 
 /// Maximum bytes after a large message that are copied, so that the message can keep the buffer.
 const TAIL_MAX: usize = 4 * 1024;
@@ -415,14 +415,14 @@ impl Incoming {
     fn in_time(&self, outcome: Result<HeaderMap, Status>) -> Result<HeaderMap, Status> {
         match &self.deadline {
             None => outcome,
-            Some(sleep) => outcome.map_err(|status| status.cancelled_by_deadline(sleep.deadline())),
+            Some(sleep) => outcome.map_err(|status| status::cancelled_by_deadline(status, sleep.deadline())),
         }
     }
 
     fn poll_deadline(&mut self, cx: &mut Context<'_>) -> Poll<Status> {
         match &mut self.deadline {
             None => Poll::Pending,
-            Some(sleep) => sleep.as_mut().poll(cx).map(|()| Status::deadline_exceeded()),
+            Some(sleep) => sleep.as_mut().poll(cx).map(|()| status::deadline_exceeded()),
         }
     }
 
@@ -446,7 +446,7 @@ impl Incoming {
         let (Some(call), Origin::Stream(receiving)) = (&self.call, &self.origin) else { return status };
         let is_late = status.is_local() && status.code() == Code::DeadlineExceeded;
         let status =
-            if is_late { Status::deadline_exceeded_at("the responses were not complete") } else { status };
+            if is_late { status::deadline_exceeded_at("the responses were not complete") } else { status };
         status.with_call_context(CallContext {
             path: &call.path,
             target: &receiving.connection.target(),

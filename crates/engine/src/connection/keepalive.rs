@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::shared::Connection;
 use super::state::State;
 use crate::bounded_time::bounded;
-use crate::status::Status;
+use crate::status::{Code, Status};
 
 /// When to send keepalive PINGs, and how long to wait for a response (gRFC [A8]).
 ///
@@ -151,9 +151,10 @@ impl KeepaliveState {
 pub(crate) fn end_silent(connection: &Connection, options: &Keepalive) {
     let peer = &connection.peer;
     let timeout = options.timeout;
-    let status = Status::unavailable(format!(
-        "connection to {peer} lost: no response to a keepalive PING in {timeout:?}"
-    ));
+    let status = Status::local(
+        Code::Unavailable,
+        format!("connection to {peer} lost: no response to a keepalive PING in {timeout:?}"),
+    );
     connection.measure.note_error(std::io::ErrorKind::TimedOut);
     let mut state = connection.lock();
     state.end_all(&status);

@@ -14,7 +14,7 @@ use crate::encode::Encode;
 use crate::grpc::codec::{self, Compress};
 use crate::grpc::compression::Encoding;
 use crate::grpc::envelope::{self, PREFIX_LEN};
-use crate::status::Status;
+use crate::status::{Code, Status};
 
 /// A batch up to this size, in bytes, is copied after its frame header. A larger one is handed over without a copy.
 const COPY_MAX: usize = 4 * 1024;
@@ -110,7 +110,10 @@ impl Outgoing {
             }
             Ok(true) => {
                 let found = encode_buffer.len().saturating_sub(start + PREFIX_LEN);
-                Status::internal(format!("the message announced {len} bytes but encoded {found}"))
+                Status::local(
+                    Code::Internal,
+                    format!("the message announced {len} bytes but encoded {found}"),
+                )
             }
             Err(status) => status,
         };
@@ -123,10 +126,13 @@ impl Outgoing {
         if len <= self.message_size_max {
             return Ok(len);
         }
-        Err(Status::resource_exhausted(format!(
-            "trying to send message larger than max ({len} vs. {}): see the sender's max_encoding_message_size",
-            self.message_size_max
-        )))
+        Err(Status::local(
+            Code::ResourceExhausted,
+            format!(
+                "trying to send message larger than max ({len} vs. {}): see the sender's max_encoding_message_size",
+                self.message_size_max
+            ),
+        ))
     }
 }
 
@@ -234,5 +240,5 @@ fn guarded<R>(run: impl FnOnce() -> R) -> Result<R, Status> {
 /// Returns the status of a call whose message panicked.
 #[cold]
 pub(super) fn panicked() -> Status {
-    Status::internal("encoding the message panicked")
+    Status::local(Code::Internal, "encoding the message panicked")
 }

@@ -15,7 +15,7 @@ use super::slot::{Slot, WakesOn};
 use crate::call_context::CallName;
 use crate::grpc::envelope;
 use crate::measure::CallMeasure;
-use crate::status::Status;
+use crate::status::{Code, Status};
 
 /// A call with one request and a stream of responses that a channel makes itself, on a connection of its choice. It has
 /// no deadline, is not retried, and counts as a call nowhere. Dropping it cancels it.
@@ -62,11 +62,14 @@ impl OwnStream {
             },
         );
         let key = opened.map_err(|refused| {
-            Status::unavailable(match refused {
-                NotOpened::AtCapacity => "no stream is free",
-                NotOpened::Closed => "the connection accepts no more calls",
-                NotOpened::HeadersTooLarge { .. } => "the server does not accept headers of this size",
-            })
+            Status::local(
+                Code::Unavailable,
+                match refused {
+                    NotOpened::AtCapacity => "no stream is free",
+                    NotOpened::Closed => "the connection accepts no more calls",
+                    NotOpened::HeadersTooLarge { .. } => "the server does not accept headers of this size",
+                },
+            )
         })?;
         state.own_streams += 1;
         state.notify_driver();

@@ -21,7 +21,7 @@ use crate::grpc::envelope::{EnvelopeError, Prefix, SizeCheck};
 use crate::grpc::response::ResponseHeaders;
 use crate::measure::CallMeasure;
 use crate::raw::{Trailers, check_received};
-use crate::status::{Code, Status};
+use crate::status::{self, Code, Status};
 
 /// Shorter batches are copied, which is cheaper than lending the buffer.
 const POOLED_LEN_MIN: usize = 4 << 10;
@@ -182,7 +182,7 @@ pub(crate) struct RawLimits {
 impl RawLimits {
     fn poll_deadline(&mut self, cx: &mut Context<'_>) -> Poll<Status> {
         let Some(sleep) = &mut self.sleep else { return Poll::Pending };
-        sleep.as_mut().poll(cx).map(|()| Status::deadline_exceeded_at("the response was not complete"))
+        sleep.as_mut().poll(cx).map(|()| status::deadline_exceeded_at("the response was not complete"))
     }
 }
 

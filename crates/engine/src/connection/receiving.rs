@@ -119,7 +119,7 @@ impl Receiving {
     #[cold]
     fn end_without_slot(&self) -> End {
         let status = if self.is_client {
-            Status::internal("the stream was read after its end")
+            Status::local(Code::Internal, "the stream was read after its end")
         } else {
             // A task of the handler may outlive the call.
             Status::new(Code::Cancelled, "the call has ended")

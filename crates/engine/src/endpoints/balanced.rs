@@ -12,7 +12,7 @@ use crate::connection::Connection;
 use crate::event_log::EventLog;
 use crate::lanes::{Connector, FreeStream, LaneSet, Lanes};
 use crate::request_headers::Origin;
-use crate::status::Status;
+use crate::status::{Code, Status};
 
 /// The endpoints of one channel that balances over them.
 pub(crate) struct Balanced {
@@ -88,14 +88,17 @@ impl Balanced {
             match self.views.pick(affinity) {
                 Picked::Connection(connection) => return Ok(connection),
                 Picked::Failed(failure) if !wait_for_ready => {
-                    return Err(Status::unavailable(failure.to_string()));
+                    return Err(Status::local(Code::Unavailable, failure.to_string()));
                 }
                 Picked::WaitUntil(at) => wait_until = Some(at),
                 Picked::Failed(_) | Picked::Wait => {}
             }
             self.signals.call_waits();
             if !self.ensure_running() {
-                return Err(Status::unavailable("failed to connect: the runtime of the call shuts down"));
+                return Err(Status::local(
+                    Code::Unavailable,
+                    "failed to connect: the runtime of the call shuts down",
+                ));
             }
             match wait_until {
                 None => decided.await,

@@ -359,7 +359,7 @@ impl Watch {
 }
 
 fn malformed(error: thalweg_balance::MalformedMessage) -> Status {
-    Status::internal(error.to_string())
+    Status::local(Code::Internal, error.to_string())
 }
 
 fn accepts_calls(connection: &Connection) -> bool {

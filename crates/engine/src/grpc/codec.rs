@@ -11,7 +11,7 @@ use super::{
 };
 use crate::buffers;
 use crate::encode::Encode;
-use crate::status::Status;
+use crate::status::{Code, Status};
 
 /// Compression of a message.
 #[derive(Clone, Copy, Debug)]
@@ -194,13 +194,13 @@ impl<'a> Envelope<'a> {
 /// [status codes]: https://github.com/grpc/grpc/blob/master/doc/statuscodes.md
 #[cold]
 pub fn no_message() -> Status {
-    Status::unimplemented("expected one message, received none")
+    Status::local(Code::Unimplemented, "expected one message, received none")
 }
 
 /// Like [`no_message`], for more than one message.
 #[cold]
 pub fn more_than_one_message() -> Status {
-    Status::unimplemented("expected one message, received more than one")
+    Status::local(Code::Unimplemented, "expected one message, received more than one")
 }
 
 /// Opens the complete message at the front of `wire`, whose prefix is `prefix`.
@@ -284,7 +284,6 @@ fn compressed(plain: &[u8], compress: Compress, out: &mut Vec<u8>) -> Result<(),
 mod tests {
     use super::*;
     use crate::grpc::testing::{Plain, Seeded};
-    use crate::status::Code;
 
     /// Checks the encoding of `message`, and that decoding restores it.
     fn check(message: &[u8], encoding: Encoding, always: bool, compressed: bool) {

@@ -1,6 +1,6 @@
 //! Length-prefixed messages: `Compressed-Flag (1 byte) Message-Length (4 bytes, big-endian) Message`.
 
-use crate::status::Status;
+use crate::status::{Code, Status};
 
 pub(crate) const PREFIX_LEN: usize = Prefix::LEN;
 
@@ -45,7 +45,7 @@ pub struct MessageTooLong {
 
 impl From<MessageTooLong> for Status {
     fn from(error: MessageTooLong) -> Status {
-        Status::resource_exhausted(error.to_string())
+        Status::local(Code::ResourceExhausted, error.to_string())
     }
 }
 
@@ -177,10 +177,10 @@ pub enum EnvelopeError {
 impl From<EnvelopeError> for Status {
     fn from(error: EnvelopeError) -> Status {
         match error {
-            EnvelopeError::TooLarge { .. } => Status::resource_exhausted(error.to_string()),
+            EnvelopeError::TooLarge { .. } => Status::local(Code::ResourceExhausted, error.to_string()),
             EnvelopeError::UnknownFlag(_)
             | EnvelopeError::UnexpectedCompression
-            | EnvelopeError::Truncated { .. } => Status::internal(error.to_string()),
+            | EnvelopeError::Truncated { .. } => Status::local(Code::Internal, error.to_string()),
         }
     }
 }

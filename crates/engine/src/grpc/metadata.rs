@@ -8,7 +8,7 @@ use http::{
 use thalweg_core::metadata::BASE64;
 use thalweg_http2::fields::{Field, FieldList, Indexing};
 
-use crate::status::Status;
+use crate::status::{Code, Status};
 
 /// Maximum metadata sent by one call, in bytes as counted by RFC 9113 §10.5.1. Most servers accept this much.
 pub const SENT_SIZE_MAX: usize = 16 * 1024;
@@ -193,7 +193,7 @@ pub struct MetadataTooLarge {
 
 impl From<MetadataTooLarge> for Status {
     fn from(error: MetadataTooLarge) -> Status {
-        Status::resource_exhausted(error.to_string())
+        Status::local(Code::ResourceExhausted, error.to_string())
     }
 }
 
@@ -232,8 +232,8 @@ pub(crate) enum MetadataError {
 impl From<MetadataError> for Status {
     fn from(error: MetadataError) -> Status {
         match error {
-            MetadataError::TooMany => Status::resource_exhausted(error.to_string()),
-            _ => Status::internal(error.to_string()),
+            MetadataError::TooMany => Status::local(Code::ResourceExhausted, error.to_string()),
+            _ => Status::local(Code::Internal, error.to_string()),
         }
     }
 }
@@ -334,7 +334,6 @@ fn lossy(bytes: &[u8]) -> String {
 mod tests {
     use super::*;
     use crate::grpc::testing::{Seeded, fields};
-    use crate::status::Code;
 
     fn receive<'a>(fields: impl IntoIterator<Item = Field<'a>>) -> Result<HeaderMap, MetadataError> {
         let collected =

@@ -8,12 +8,12 @@ use thalweg_core::timeout::{self, TimeoutValue};
 use thalweg_http2::fields::{Field, FieldList, Indexing};
 
 use super::{
-    compression::{Encoding, EncodingSet},
+    compression::{self, Encoding, EncodingSet},
     content_type,
     metadata::{self, Collector, MetadataTooLarge},
 };
 use crate::connection_info::ConnectionInfo;
-use crate::status::Status;
+use crate::status::{Code, Status};
 
 /// Values common to all requests for one method on one channel.
 #[derive(Clone, Copy, Debug)]
@@ -87,7 +87,7 @@ fn emit_some(
         // The value differs in every call, so it would displace reusable entries of the dynamic table.
         push_timeout(timeout, Indexing::Literal, fields);
     }
-    encoding.emit(fields);
+    compression::emit(encoding, fields);
     metadata::emit(metadata, size_max, fields)
 }
 
@@ -188,7 +188,7 @@ pub(crate) fn content_subtype<'a>(
             let typed = content_type::of(subtype);
             let why =
                 format!("content-type {requested:?} is not supported; accepted are {plain} and {typed}");
-            Err(Status::unimplemented(why))
+            Err(Status::local(Code::Unimplemented, why))
         }
     }
 }

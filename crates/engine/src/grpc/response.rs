@@ -4,8 +4,7 @@ use http::HeaderMap;
 use thalweg_http2::fields::{Field, FieldList, Indexing};
 
 use super::{
-    code,
-    compression::{Encoding, EncodingSet},
+    compression::{self, Encoding, EncodingSet},
     content_type,
     metadata::{self, Collector, MetadataError, MetadataTooLarge},
     status::StatusFields,
@@ -33,7 +32,7 @@ pub fn emit_headers(
     size_max: usize,
     fields: &mut FieldList,
 ) -> Result<(), MetadataTooLarge> {
-    encoding.emit(fields);
+    compression::emit(encoding, fields);
     metadata::emit(metadata, size_max, fields)
 }
 
@@ -74,7 +73,9 @@ pub fn receive_headers<'a>(
         return Err(received.refusal(http_status));
     }
     let encoding = match received.encoding {
-        Some(name) => accepts.choose(name).map_err(|error| Status::internal(error.to_string()))?,
+        Some(name) => {
+            accepts.choose(name).map_err(|error| Status::local(Code::Internal, error.to_string()))?
+        }
         None => Encoding::Identity,
     };
     Ok(ResponseHeaders { encoding, metadata: received.metadata?, http_status: 200 })
@@ -142,7 +143,7 @@ impl<'a> ResponseFields<'a> {
         let content_type = String::from_utf8_lossy(self.content_type.unwrap_or(b"none"));
         let http_status = http_status.unwrap_or_default();
         Status::local(
-            code::from_http_status(http_status),
+            Code::from_http_status(http_status),
             format!(
                 "not a gRPC response: HTTP status {http_status}, content type {content_type}{}",
                 hint(http_status)

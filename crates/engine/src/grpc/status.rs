@@ -4,15 +4,13 @@ use std::borrow::Cow;
 
 use base64::Engine;
 use http::HeaderMap;
-use thalweg_core::metadata::BASE64;
+use thalweg_core::metadata::{BASE64, MetadataMap};
 use thalweg_core::percent;
+use thalweg_core::status::missing;
 use thalweg_http2::fields::{Field, FieldList, Indexing};
 
-use super::{
-    code,
-    metadata::{self, FIELD_OVERHEAD, LIST_SIZE_MAX, MetadataError},
-};
-use crate::status::{Code, Status, StatusParts};
+use super::metadata::{self, FIELD_OVERHEAD, LIST_SIZE_MAX, MetadataError};
+use crate::status::{Code, Status};
 
 const STATUS: &[u8] = b"grpc-status";
 const MESSAGE: &[u8] = b"grpc-message";
@@ -47,7 +45,8 @@ fn emit_failure(status: &Status, size_max: usize, fields: &mut FieldList) {
     };
     let needed = CODE_SIZE + optional_size(MESSAGE, &message) + optional_size(DETAILS, details.as_bytes());
     let free = size_max.min(LIST_SIZE_MAX).saturating_sub(fields.size());
-    let fits = needed <= free && metadata::emit(status.metadata(), size_max - needed, fields).is_ok();
+    let fits =
+        needed <= free && metadata::emit(status.metadata().as_ref(), size_max - needed, fields).is_ok();
 
     push_code(status.code(), fields);
     if fits {
@@ -127,8 +126,8 @@ impl<'a> StatusFields<'a> {
         if code == Code::Ok {
             return Ok(metadata);
         }
-        let message = message.into_owned().into();
-        Err(Status::from(StatusParts { code, message, details: details.into(), metadata }))
+        let metadata = MetadataMap::from_headers(metadata);
+        Err(Status::with_details_and_metadata(code, message, details.into(), metadata))
     }
 }
 
@@ -148,18 +147,6 @@ pub(crate) fn stated<'a>(code: &[u8], message: &'a [u8]) -> (Code, Cow<'a, str>)
         None => format!("the server sent a malformed grpc-status: {:?}", String::from_utf8_lossy(code)),
     };
     (Code::Unknown, if message.is_empty() { problem } else { format!("{problem}: {message}") }.into())
-}
-
-fn missing(http_status: Option<u16>) -> Status {
-    match http_status {
-        None | Some(200) => Status::unknown(
-            "the server ended the call without grpc-status (a proxy may have dropped the trailers)",
-        ),
-        Some(http_status) => Status::local(
-            code::from_http_status(http_status),
-            format!("the server responded with HTTP status {http_status} and no grpc-status"),
-        ),
-    }
 }
 
 #[cfg(test)]
@@ -188,12 +175,12 @@ mod tests {
             assert_eq!(text(&fields), expected);
         };
         let metadata = metadata_of("x-a", "b");
-        let status = Status::from(StatusParts {
-            code: Code::NotFound,
-            message: "no caf\u{e9}".into(),
-            details: Bytes::from_static(b"ab"),
-            metadata: metadata.clone(),
-        });
+        let status = Status::with_details_and_metadata(
+            Code::NotFound,
+            "no caf\u{e9}",
+            Bytes::from_static(b"ab"),
+            MetadataMap::from_headers(metadata.clone()),
+        );
         let whole =
             ["x-a: b", "grpc-status: 5", "grpc-message: no caf%C3%A9", "grpc-status-details-bin: YWI"];
         check(Ok(&HeaderMap::new()), usize::MAX, &["grpc-status: 0"]);
@@ -217,8 +204,8 @@ mod tests {
             let code = Code::from_number((seed % 17) as u32);
             let message = String::from_utf8_lossy(&seeded.bytes(0..30)).into_owned();
             let details = Bytes::from(seeded.bytes(0..20));
-            let metadata = metadata_of("x-a", "b");
-            let sent = Status::from(StatusParts { code, message: message.into(), details, metadata });
+            let metadata = MetadataMap::from_headers(metadata_of("x-a", "b"));
+            let sent = Status::with_details_and_metadata(code, message, details, metadata);
             let mut fields = FieldList::new();
             emit(Err(&sent), usize::MAX, &mut fields);
             match response::receive_trailers(fields.iter()) {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use http::HeaderMap;
-use thalweg_core::timeout::{MalformedTimeout, from_metadata};
+use thalweg_core::timeout::from_metadata;
 
 use crate::status::Status;
 
@@ -13,12 +13,6 @@ use crate::status::Status;
 /// INTERNAL if it is malformed.
 pub fn request_timeout(metadata: &HeaderMap) -> Result<Option<Duration>, Status> {
     Ok(from_metadata(metadata)?)
-}
-
-impl From<MalformedTimeout> for Status {
-    fn from(error: MalformedTimeout) -> Status {
-        Status::internal(error.to_string())
-    }
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ use crate::bounded_time::bounded;
 use crate::net::TcpOptions;
 use crate::proxy::Proxy;
 use crate::resolver::AddressSource;
-use crate::status::Status;
+use crate::status::{Code, Status};
 
 /// The addresses to connect to, and the timeout for the whole attempt.
 #[derive(Debug)]
@@ -86,7 +86,10 @@ impl Addresses {
         let addresses = match timeout_at(deadline, self.source.addresses(looks_up)).await {
             Ok(Ok(addresses)) => addresses,
             Ok(Err(error)) => {
-                return Err(Status::unavailable(format!("failed to resolve {}: {error}", self.target)));
+                return Err(Status::local(
+                    Code::Unavailable,
+                    format!("failed to resolve {}: {error}", self.target),
+                ));
             }
             Err(_) => return Err(self.timed_out("while resolving its name")),
         };
@@ -133,14 +136,20 @@ impl Addresses {
 
     fn out_of_reach(&self, local: IpAddr) -> Status {
         let (version, other) = if local.is_ipv4() { (4, 6) } else { (6, 4) };
-        Status::unavailable(format!(
-            "{} has no IPv{version} address to connect to from {local}; use a local IPv{other} address",
-            self.name()
-        ))
+        Status::local(
+            Code::Unavailable,
+            format!(
+                "{} has no IPv{version} address to connect to from {local}; use a local IPv{other} address",
+                self.name()
+            ),
+        )
     }
 
     pub(super) fn timed_out(&self, when: &str) -> Status {
-        Status::unavailable(format!("no connection to {} within {:?}: {when}", self.name(), self.timeout))
+        Status::local(
+            Code::Unavailable,
+            format!("no connection to {} within {:?}: {when}", self.name(), self.timeout),
+        )
     }
 }
 
@@ -248,7 +257,7 @@ const FAILURES_NAMED_MAX: usize = 4;
 /// Returns the error for a target none of whose addresses could be connected to.
 fn failed_all(name: &str, failures: &[Status]) -> Status {
     match failures {
-        [] => Status::unavailable(format!("{name} has no address")),
+        [] => Status::local(Code::Unavailable, format!("{name} has no address")),
         [only] => only.clone(),
         failures => {
             let named: Vec<&str> = failures.iter().take(FAILURES_NAMED_MAX).map(Status::message).collect();
@@ -257,9 +266,10 @@ fn failed_all(name: &str, failures: &[Status]) -> Status {
                 more => format!("; and {more} more"),
             };
             let (count, named) = (failures.len(), named.join("; "));
-            Status::unavailable(format!(
-                "failed to connect to any of {count} addresses of {name}: {named}{more}"
-            ))
+            Status::local(
+                Code::Unavailable,
+                format!("failed to connect to any of {count} addresses of {name}: {named}{more}"),
+            )
         }
     }
 }
@@ -271,7 +281,7 @@ mod tests {
     #[test]
     fn error_names_four_of_many_addresses() {
         let failures: Vec<Status> =
-            (1..=6).map(|number| Status::unavailable(format!("no {number}"))).collect();
+            (1..=6).map(|number| Status::local(Code::Unavailable, format!("no {number}"))).collect();
         let check = |count: usize, expected: &str| {
             assert_eq!(failed_all("somewhere:1", &failures[..count]).message(), expected);
         };

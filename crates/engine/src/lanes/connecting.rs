@@ -28,6 +28,8 @@ use crate::measure::{ChannelMeasure, EndpointMeasure};
 use crate::net::TcpOptions;
 use crate::resolver::AddressSource;
 use crate::snapshot::SentCalls;
+#[cfg(feature = "tls")]
+use crate::status::Code;
 use crate::status::Status;
 #[cfg(feature = "tls")]
 use crate::tls::{BufferMemory, ClientTls};
@@ -287,7 +289,8 @@ where
     if let Some(tls) = &options.tls {
         step.set(Step::SHAKING_HANDS);
         let connected = tls.connect(io, BufferMemory::default()).await;
-        let stream = connected.map_err(|error| Status::unavailable(format!("{peer}: {error}")))?;
+        let stream =
+            connected.map_err(|error| Status::local(Code::Unavailable, format!("{peer}: {error}")))?;
         options.watcher.notify(|| ConnectStep::Secured);
         step.set(Step::SETTINGS_OVER_TLS);
         return start_http2(stream, peer, options, observer).await;

@@ -6,6 +6,8 @@ use tokio::time::timeout;
 use super::addresses::{Addresses, Step};
 use super::connecting::{ByteStream, Transport};
 use super::refusal::refused;
+#[cfg(feature = "tls")]
+use crate::status::Code;
 use crate::status::Status;
 #[cfg(feature = "tls")]
 use crate::tls::{BufferMemory, ClientTls};
@@ -67,7 +69,8 @@ impl Dialer {
         let Some(tls) = &self.tls else { return Ok(stream) };
         step.set(Step::SHAKING_HANDS);
         let connected = tls.connect_http1(stream, BufferMemory::default()).await;
-        let stream = connected.map_err(|error| Status::unavailable(format!("{peer}: {error}")))?;
+        let stream =
+            connected.map_err(|error| Status::local(Code::Unavailable, format!("{peer}: {error}")))?;
         Ok(Box::new(stream))
     }
 

@@ -303,7 +303,7 @@ fn on_data(state: &mut State, key: SlotKey, stream: StreamId, bytes: &[u8], end_
         // A gRPC response ends with trailers (PROTOCOL-HTTP2).
         state.note_failed(key);
         let missing = "the server ended the response without trailers (a proxy may have dropped them)";
-        complete(state, key, Err(Status::internal(missing)));
+        complete(state, key, Err(Status::local(Code::Internal, missing)));
     }
 }
 

@@ -25,7 +25,7 @@ use crate::connection::Connection;
 use crate::executor::ThreadSlot;
 use crate::registry;
 use crate::snapshot::{LaneDetails, PeerCalls, SentCalls};
-use crate::status::Status;
+use crate::status::{Code, Status};
 
 pub(crate) struct Lane {
     /// Unique in the process.
@@ -147,7 +147,8 @@ impl Lane {
                     // A runtime that shuts down drops new tasks. Trying again would never end.
                     let is_dropped = self.start_connecting().is_some_and(|task| task.is_finished());
                     if is_dropped && matches!(&*self.state(), State::Idle) {
-                        return Err(Status::unavailable(
+                        return Err(Status::local(
+                            Code::Unavailable,
                             "failed to connect: the runtime of the call is shutting down",
                         ));
                     }

@@ -2,7 +2,7 @@
 
 use std::{fmt, io};
 
-use crate::status::Status;
+use crate::status::{Code, Status};
 
 /// Returns the error of a failed attempt to connect, with a hint.
 pub(super) fn refused(endpoint: &impl fmt::Display, error: &io::Error) -> Status {
@@ -11,5 +11,5 @@ pub(super) fn refused(endpoint: &impl fmt::Display, error: &io::Error) -> Status
         io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => " (check the network route)",
         _ => "",
     };
-    Status::unavailable(format!("failed to connect to {endpoint}: {error}{hint}"))
+    Status::local(Code::Unavailable, format!("failed to connect to {endpoint}: {error}{hint}"))
 }

@@ -15,7 +15,7 @@ use crate::net::Socket;
 use crate::net::{Accepted, TcpOptions};
 use crate::proxy::{self, ReadyProxy};
 use crate::resolver::AddressSource;
-use crate::status::Status;
+use crate::status::{Code, Status};
 #[cfg(feature = "tls")]
 use crate::tls::ClientTls;
 
@@ -83,7 +83,9 @@ impl Via {
     async fn connect(&self, address: &Address, tcp: &TcpOptions) -> Result<Accepted, Status> {
         let ReadyProxy { proxy, .. } = &self.ready;
         let attempt = |at: Address, _: Step| async move {
-            let Address::Tcp(at) = at else { return Err(Status::unavailable("a proxy has a TCP address")) };
+            let Address::Tcp(at) = at else {
+                return Err(Status::local(Code::Unavailable, "a proxy has a TCP address"));
+            };
             tcp.connect(at).await.map_err(|error| refused(&at, &error))
         };
         let stream = self.addresses.first_to_connect(Some(tcp), attempt, || (), |outcome| outcome).await;
@@ -99,7 +101,10 @@ impl Via {
 
     fn failed(&self, address: &Address, why: &dyn std::fmt::Display) -> Status {
         let proxy = &self.ready.proxy;
-        Status::unavailable(format!("failed to connect to {address} through the proxy {proxy}: {why}"))
+        Status::local(
+            Code::Unavailable,
+            format!("failed to connect to {address} through the proxy {proxy}: {why}"),
+        )
     }
 }
 

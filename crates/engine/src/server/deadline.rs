@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, Sleep};
 
-use crate::status::Status;
+use crate::status::{self, Status};
 
 /// Polls a handler's future, and the deadline while the future is pending.
 ///
@@ -19,10 +19,10 @@ pub(super) fn poll_handler<F: Future + ?Sized>(
     cx: &mut Context<'_>,
 ) -> Poll<Result<F::Output, Status>> {
     match catch_unwind(AssertUnwindSafe(|| future.poll(cx))) {
-        Err(_) => Poll::Ready(Err(Status::panicked())),
+        Err(_) => Poll::Ready(Err(status::panicked())),
         Ok(Poll::Ready(output)) => Poll::Ready(Ok(output)),
         Ok(Poll::Pending) => {
-            deadline.poll(cx).map(|()| Err(Status::deadline_exceeded_at("the handler was still running")))
+            deadline.poll(cx).map(|()| Err(status::deadline_exceeded_at("the handler was still running")))
         }
     }
 }

@@ -24,7 +24,7 @@ use crate::grpc::request::RequestHead;
 use crate::measure::{CallMeasure, SpanSource};
 use crate::options::ServiceOptions;
 use crate::raw::RawHead;
-use crate::status::Status;
+use crate::status::{Code, Status};
 
 /// Finds the method of a request.
 pub trait Router: Send + Sync + fmt::Debug + 'static {
@@ -112,12 +112,12 @@ pub(super) trait RunCalls: Send + Sync {
     /// # Errors
     /// The status that the call ends with, if the message can't be read.
     fn start_local(&self, _: &RequestHead, _: Bytes, _: &ServiceOptions) -> Result<LocalFuture, Status> {
-        Err(Status::unimplemented("the method does not accept in-process calls"))
+        Err(Status::local(Code::Unimplemented, "the method does not accept in-process calls"))
     }
 
     /// Starts an in-process call with a stream of messages.
     fn start_local_stream(&self, _: &RequestHead, call: StreamingCall) -> CallFuture {
-        call.fail(&Status::unimplemented("the method does not accept in-process calls"));
+        call.fail(&Status::local(Code::Unimplemented, "the method does not accept in-process calls"));
         Box::pin(std::future::ready(()))
     }
 }

@@ -21,7 +21,7 @@ use crate::grpc::envelope::PREFIX_LEN;
 use crate::grpc::header_cache::HeaderCache;
 use crate::grpc::request;
 use crate::measure::{CallMeasure, ServerMeasure, SpanSource};
-use crate::status::Status;
+use crate::status::{self, Status};
 
 pub(crate) struct ServerEndpoint {
     router: Arc<dyn Router>,
@@ -325,7 +325,7 @@ impl ServerEndpoint {
                 return respond::refuse(
                     state,
                     &target,
-                    &Status::deadline_exceeded_at("the request was not complete"),
+                    &status::deadline_exceeded_at("the request was not complete"),
                 );
             }
             self.push_ready(ReadyCall { route, target, body });

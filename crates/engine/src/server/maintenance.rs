@@ -16,7 +16,7 @@ use crate::connection::{
 use crate::grpc::compression::EncodingSet;
 use crate::memory_budget::BufferedBytes;
 use crate::pace::{BYTES_PER_S, Pace};
-use crate::status::{Code, Status};
+use crate::status::{self, Code, Status};
 
 /// Time limits of connections and of requests and responses on them.
 #[derive(Clone, Copy, Debug)]
@@ -273,7 +273,7 @@ impl Maintenance {
             if let Missing::Request { deadline: Some(deadline) } = missing
                 && deadline <= now
             {
-                late.push((key, Status::deadline_exceeded_at("the request was not complete")));
+                late.push((key, status::deadline_exceeded_at("the request was not complete")));
                 continue;
             }
             // A peer that may not send because its other streams go first is not late.

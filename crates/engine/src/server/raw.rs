@@ -101,7 +101,7 @@ impl<F: Future<Output = Response<B>>, B: OutgoingBody> Future for ResponseFuture
 
 impl<H: RawHandler> Raw<H> {
     fn call(&self, route: &Route, body: RawBody) -> Result<ResponseFuture<H::Future>, Status> {
-        let unread = || Status::internal("the request's headers were not read");
+        let unread = || Status::local(Code::Internal, "the request's headers were not read");
         let raw = route.raw.as_deref().ok_or_else(unread)?;
         // The same handler derived the data.
         let derived = raw.derived.downcast_ref::<H::Head>().ok_or_else(unread)?;
@@ -184,7 +184,7 @@ impl<H: RawHandler> Codec for Raw<H> {
         target: &ResponseTarget,
         output: &mut Self::Output,
     ) -> Option<CallFuture> {
-        match std::mem::replace(output, Err(Status::internal("the response was already sent"))) {
+        match std::mem::replace(output, Err(Status::local(Code::Internal, "the response was already sent"))) {
             Ok(HandlerResponse::Complete(response)) => {
                 let mut state = connection.lock();
                 respond::send_raw(&mut state, target, &response);

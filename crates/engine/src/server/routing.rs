@@ -15,7 +15,7 @@ use crate::grpc::request::{self, Refusal, RequestHead};
 use crate::grpc::{content_type, metadata};
 use crate::measure::SpanSource;
 use crate::raw;
-use crate::status::Status;
+use crate::status::{Code, Status};
 
 /// Maximum size of a cached header block, in bytes. The protocol gives a larger one a new id each time.
 pub(super) const CACHED_HEADERS_SIZE_MAX: usize = 2 << 10;
@@ -132,10 +132,12 @@ fn raw_route(
     let received = RequestHead::new(metadata, None, info.cloned());
     let metadata_len = if headers.size() > CACHED_HEADERS_SIZE_MAX { received.metadata_len() } else { 0 };
     let verb = http::Method::from_bytes(headers.method().unwrap_or_default());
-    let verb = verb.map_err(|_| Status::internal("invalid :method in the request"))?;
-    let uri = uri(headers).map_err(|error| Status::internal(format!("invalid request URI: {error}")))?;
+    let verb = verb.map_err(|_| Status::local(Code::Internal, "invalid :method in the request"))?;
+    let uri = uri(headers)
+        .map_err(|error| Status::local(Code::Internal, format!("invalid request URI: {error}")))?;
     let derived = method.handler.calls.read_head(&dispatch::raw_head(&verb, &uri, &received));
-    let derived = derived.ok_or_else(|| Status::internal("the method does not accept raw requests"))?;
+    let derived =
+        derived.ok_or_else(|| Status::local(Code::Internal, "the method does not accept raw requests"))?;
     Ok(Route {
         method: Arc::clone(method),
         head: received,

@@ -14,7 +14,7 @@ use super::handler_cost::{HandlerCost, Stopwatch};
 use super::respond::{self, ResponseTarget};
 use super::task::CallTask;
 use crate::connection::Connection;
-use crate::status::Status;
+use crate::status::{self, Status};
 
 /// Decodes requests and encodes responses of a method.
 pub(super) trait Codec: Send + Sync + 'static {
@@ -101,7 +101,7 @@ pub(super) fn run<C: Codec>(codec: &Arc<C>, method: &ServerMethod, batch: &mut B
             }
             (Err(_), _) => {
                 slot.set(None);
-                respond::send_status(&mut batch.connection.lock(), &target, &Status::panicked());
+                respond::send_status(&mut batch.connection.lock(), &target, &status::panicked());
             }
         }
     }

@@ -12,7 +12,7 @@ use super::dispatch::CallFuture;
 use super::respond::{self, ResponseTarget};
 use crate::connection::{Connection, End, Slot, poll_with_waker};
 use crate::measure;
-use crate::status::Status;
+use crate::status::{self, Status};
 
 /// Runs one call until its response, cancellation or deadline.
 ///
@@ -95,7 +95,7 @@ impl CallTask {
     }
 
     fn poll_future(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Status>> {
-        let Some(future) = &mut self.future else { return Poll::Ready(Err(Status::panicked())) };
+        let Some(future) = &mut self.future else { return Poll::Ready(Err(status::panicked())) };
         deadline::poll_handler(future.as_mut(), &mut self.deadline, cx)
     }
 
@@ -119,7 +119,7 @@ impl Future for CallTask {
             }
             Next::Waits => {
                 this.is_waiting = true;
-                let too_late = |()| Err(Status::deadline_exceeded_at("the response waited for memory"));
+                let too_late = |()| Err(status::deadline_exceeded_at("the response waited for memory"));
                 this.deadline.poll(cx).map(too_late)
             }
             Next::Runs => {

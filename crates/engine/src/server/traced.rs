@@ -17,7 +17,7 @@ use crate::encode::Encode;
 use crate::grpc::codec::Envelope;
 use crate::grpc::request::RequestHead;
 use crate::measure::{ServerTrace, Traces};
-use crate::status::Status;
+use crate::status::{self, Status};
 
 /// Wraps a handler in a span per call, whose context is current while the handler runs.
 pub struct Traced<H> {
@@ -81,7 +81,7 @@ impl EndSpanOnDrop {
         let outcome = catch_unwind(AssertUnwindSafe(run));
         drop(current);
         outcome.unwrap_or_else(|panic| {
-            self.0.note_outcome(Err(&Status::panicked()));
+            self.0.note_outcome(Err(&status::panicked()));
             resume_unwind(panic)
         })
     }

@@ -226,7 +226,7 @@ async fn failure_has_metadata_of_headers_and_trailers() {
     peer.send().await;
     let status = soon(call).await.expect("no panic").expect_err("it failed");
     assert_eq!((status.code(), status.details()), (Code::FailedPrecondition, &b"d\0"[..]));
-    assert_eq!(*status.metadata(), fields(&[("x-head", "1"), ("x-trailer", "2")]));
+    assert_eq!(*status.metadata().as_ref(), fields(&[("x-head", "1"), ("x-trailer", "2")]));
 }
 
 /// The headers of a stream are available before its first message, and messages as they arrive.

@@ -22,7 +22,7 @@ use thalweg_engine::server::{
 };
 use thalweg_engine::{
     CallOptions, Chain, Channel, ChannelConfig, Code, Encode, Envelope, Incoming, KeepalivePolicy, Lanes,
-    Method, RequestHead, ServiceOptions, Source, Status, StatusParts,
+    Method, RequestHead, ServiceOptions, Source, Status,
 };
 use tokio::io::{DuplexStream, duplex};
 use tokio::sync::{mpsc, oneshot};
@@ -227,14 +227,9 @@ impl UnaryHandler for EchoUnary {
 
 /// Returns a status with a message, details and metadata.
 pub(crate) fn failure() -> Status {
-    let mut metadata = HeaderMap::new();
-    metadata.insert("x-why", HeaderValue::from_static("asked"));
-    Status::from(StatusParts {
-        code: Code::NotFound,
-        message: "nichts: ü %".into(),
-        details: Bytes::from_static(b"d\0"),
-        metadata,
-    })
+    let mut status = Status::with_details(Code::NotFound, "nichts: ü %", Bytes::from_static(b"d\0"));
+    status.metadata_mut().insert("x-why", "asked".parse().expect("a value"));
+    status
 }
 
 /// The messages of a stream.

@@ -42,14 +42,13 @@ impl Connections {
 
 async fn send_h2(channel: &thalweg_engine::Channel, request: Request<Bytes>) -> Result<EchoResponse, Status> {
     let options = CallOptions::default();
-    let response =
-        channel.raw(request.map(|bytes| FullBody(Some(bytes))), &options).await.map_err(status_of)?;
+    let response = channel.raw(request.map(|bytes| FullBody(Some(bytes))), &options).await?;
     let (head, body) = response.into_parts();
-    let (body, trailers) = collect(body).await.map_err(status_of)?;
+    let (body, trailers) = collect(body).await?;
     Ok(EchoResponse { status: head.status, headers: head.headers, body, trailers })
 }
 
-async fn collect(mut body: RawBody) -> Result<(Bytes, Option<HeaderMap>), thalweg_engine::Status> {
+async fn collect(mut body: RawBody) -> Result<(Bytes, Option<HeaderMap>), Status> {
     if let Some((bytes, trailers)) = body.take_complete() {
         return Ok((bytes, trailers.into_fields()));
     }
@@ -58,18 +57,12 @@ async fn collect(mut body: RawBody) -> Result<(Bytes, Option<HeaderMap>), thalwe
     Ok((collected.to_bytes(), trailers))
 }
 
-/// Converts the engine's status to the one counted by workers.
-fn status_of(status: thalweg_engine::Status) -> Status {
-    let parts = status.into_parts();
-    Status::new((parts.code as i32).into(), parts.message)
-}
-
 /// A body available at once.
 struct FullBody(Option<Bytes>);
 
 impl Body for FullBody {
     type Data = Bytes;
-    type Error = thalweg_engine::Status;
+    type Error = Status;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
@@ -88,7 +81,7 @@ impl Body for FullBody {
 }
 
 impl OutgoingBody for FullBody {
-    fn status(error: Self::Error) -> thalweg_engine::Status {
+    fn status(error: Status) -> Status {
         error
     }
 

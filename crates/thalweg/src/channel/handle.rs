@@ -18,7 +18,6 @@ use crate::codec::{self, BorrowedMessage, OwnedMessage, RequestMessage};
 use crate::interceptor::CallType;
 use crate::message::Message;
 use crate::outbound::{self, OutboundMessages};
-use crate::status::to_tonic;
 use crate::streaming::Streaming;
 #[cfg(feature = "web")]
 use crate::web_channel;
@@ -123,17 +122,14 @@ impl Channel {
                 return Box::pin(web_channel::unary(client, method, request, options)).await;
             }
             let (metadata, message) = (request.metadata().as_ref(), RequestMessage(&request));
-            let mut response = match self.engine.unary(method, metadata, &message, options).await {
-                Ok(response) => response,
-                Err(status) => return Err(to_tonic(status)),
-            };
+            let mut response = self.engine.unary(method, metadata, &message, options).await?;
             // Responses are large: creating it here avoids moving it from future to future.
             match codec::decode_only(response.message()) {
                 Ok(message) => {
                     let metadata = MetadataMap::from_headers(response.finish());
                     Ok(Response::from_parts(metadata, message, Extensions::default()))
                 }
-                Err(status) => Err(to_tonic(response.fail(status, &self.engine, method))),
+                Err(status) => Err(response.fail(status, &self.engine, method)),
             }
         }
     }
@@ -243,7 +239,7 @@ impl Channel {
         // gRPC treats all call types alike.
         let _ = kind;
         let call = self.engine.stream(method, metadata.as_ref(), requests, options).await;
-        call.map(|(exchange, metadata)| (StartedCall::Grpc(exchange), metadata)).map_err(to_tonic)
+        call.map(|(exchange, metadata)| (StartedCall::Grpc(exchange), metadata))
     }
 }
 
@@ -269,13 +265,9 @@ impl<R: Source + Send + 'static> StartedCall<R> {
             #[cfg(feature = "web")]
             Self::Web(responses) => web_channel::only_response(responses, &headers).await,
         };
-        match outcome {
-            Ok((message, trailers)) => {
-                headers.extend(trailers);
-                Ok((message, headers))
-            }
-            Err(status) => Err(to_tonic(status)),
-        }
+        let (message, trailers) = outcome?;
+        headers.extend(trailers);
+        Ok((message, headers))
     }
 
     /// Returns the responses; requests continue to be sent meanwhile.
@@ -298,7 +290,7 @@ impl fmt::Debug for Channel {
 struct Requests<S: Stream>(OutboundMessages<S, outbound::Requests<S::Item>>);
 
 impl<S: Stream<Item: Message>> Stream for Requests<S> {
-    type Item = Result<OwnedMessage<S::Item>, engine::Status>;
+    type Item = Result<OwnedMessage<S::Item>, Status>;
 
     #[inline]
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
@@ -309,7 +301,7 @@ impl<S: Stream<Item: Message>> Stream for Requests<S> {
 impl<S: Stream<Item: Message>> Source for Requests<S> {
     type Message = OwnedMessage<S::Item>;
 
-    fn poll_fill(&mut self, cx: &mut Context<'_>, pack: &mut Pack) -> Poll<Result<(), engine::Status>> {
+    fn poll_fill(&mut self, cx: &mut Context<'_>, pack: &mut Pack) -> Poll<Result<(), Status>> {
         let stream = match &mut self.0 {
             OutboundMessages::Stream(stream) => stream,
             OutboundMessages::Lending(lending) => return lending.poll_fill(cx, pack),

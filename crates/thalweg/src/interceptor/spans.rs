@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use thalweg_core::{Code, Extensions, Status};
-use thalweg_engine::{self as engine, ConnectionInfo};
+use thalweg_engine::ConnectionInfo;
 use tracing::field::Empty;
 use tracing::{Instrument, Span, info_span};
 
@@ -96,7 +96,7 @@ fn record_address(span: &Span, end: &str, address: &str, port: Option<u16>) {
 /// Records the outcome of the call.
 fn record_end(span: &Span, side: Side, status: Option<&Status>) {
     let code = status.map_or(Code::Ok, Status::code);
-    let name = engine::Code::from_number(code as u32).name();
+    let name = code.name();
     span.record("rpc.response.status_code", name);
     if let Some(status) = status
         && is_error(side, code)

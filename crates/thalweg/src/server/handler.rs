@@ -15,7 +15,7 @@ use http::HeaderMap;
 use thalweg_core::metadata::MetadataMap;
 use thalweg_core::{Extensions, Request, Response, Status};
 use thalweg_engine::server::{MessageResponse, StreamingCall, StreamingHandler, UnaryHandler};
-use thalweg_engine::{self as engine, ConnectionInfo, Encode, Envelope, Pack, RequestHead, Source};
+use thalweg_engine::{ConnectionInfo, Encode, Envelope, Pack, RequestHead, Source};
 
 use super::trailers::{LateTrailers, Trailers};
 use crate::codec::{self, AnyResponseMessage, BorrowedMessage, OwnedMessage, ResponseMessage, compresses};
@@ -23,7 +23,6 @@ use crate::deadline;
 use crate::interceptor::Chain;
 use crate::message::Message;
 use crate::outbound::{self, OutboundMessages};
-use crate::status::to_engine;
 use crate::streaming::Streaming;
 
 pub(super) struct UnaryMethod<S, F, Req> {
@@ -54,13 +53,13 @@ where
         reason = "saves about 80 instructions per call: the request is created in place"
     )]
     #[inline(always)]
-    fn start(&self, head: &RequestHead, message: Envelope<'_>) -> Result<Fut, engine::Status> {
+    fn start(&self, head: &RequestHead, message: Envelope<'_>) -> Result<Fut, Status> {
         let message = codec::decode_only::<Req>(message)?;
         Ok((self.call)(Arc::clone(&self.service), request(head, message)))
     }
 
     #[inline]
-    fn response(output: &Self::Output) -> Result<MessageResponse<'_, impl Encode>, engine::Status> {
+    fn response(output: &Self::Output) -> Result<MessageResponse<'_, impl Encode>, Status> {
         message_response(output)
     }
 }
@@ -88,14 +87,13 @@ where
     type Future = Fut;
     type Output = Result<Response<Res>, Status>;
 
-    fn start(&self, head: &RequestHead, message: Envelope<'_>) -> Result<Fut, engine::Status> {
-        let request =
-            self.chain.run_head_functions(request(head, ())).map_err(|status| to_engine(&status))?;
+    fn start(&self, head: &RequestHead, message: Envelope<'_>) -> Result<Fut, Status> {
+        let request = self.chain.run_head_functions(request(head, ()))?;
         let message = codec::decode_only::<Req>(message)?;
         Ok((self.method.call)(Arc::clone(&self.method.service), request.map(|()| message)))
     }
 
-    fn response(output: &Self::Output) -> Result<MessageResponse<'_, impl Encode>, engine::Status> {
+    fn response(output: &Self::Output) -> Result<MessageResponse<'_, impl Encode>, Status> {
         any_message_response(output)
     }
 }
@@ -103,8 +101,8 @@ where
 #[inline]
 pub(super) fn message_response<Res: Message>(
     result: &Result<Response<Res>, Status>,
-) -> Result<MessageResponse<'_, ResponseMessage<'_, Res>>, engine::Status> {
-    let response = result.as_ref().map_err(to_engine)?;
+) -> Result<MessageResponse<'_, ResponseMessage<'_, Res>>, Status> {
+    let response = result.as_ref().map_err(Status::clone)?;
     Ok(MessageResponse {
         metadata: response.metadata().as_ref(),
         message: ResponseMessage(response),
@@ -115,7 +113,7 @@ pub(super) fn message_response<Res: Message>(
 /// Like [`message_response`], for callers that must not affect the inlining of plain responses.
 pub(super) fn any_message_response<Res: Message>(
     result: &Result<Response<Res>, Status>,
-) -> Result<MessageResponse<'_, AnyResponseMessage<'_>>, engine::Status> {
+) -> Result<MessageResponse<'_, AnyResponseMessage<'_>>, Status> {
     let MessageResponse { metadata, message: ResponseMessage(response), trailers } =
         message_response(result)?;
     Ok(MessageResponse { metadata, message: AnyResponseMessage::new(response), trailers })
@@ -138,7 +136,7 @@ where
                 Responses { messages: OutboundMessages::new(messages), late: extensions.remove() };
             call.respond_stream(metadata.as_ref(), responses, trailers).await;
         }
-        Err(status) => call.fail(&to_engine(&status)),
+        Err(status) => call.fail(&status),
     }
 }
 
@@ -153,13 +151,11 @@ where
     St: Stream<Item = Result<Res, Status>>,
     Res: Message,
 {
-    type Item = Result<OwnedMessage<Res>, engine::Status>;
+    type Item = Result<OwnedMessage<Res>, Status>;
 
     #[inline]
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        Pin::new(&mut self.messages)
-            .poll_next(cx)
-            .map(|item| item.map(|result| result.map(OwnedMessage).map_err(|status| to_engine(&status))))
+        Pin::new(&mut self.messages).poll_next(cx).map(|item| item.map(|result| result.map(OwnedMessage)))
     }
 }
 
@@ -170,7 +166,7 @@ where
 {
     type Message = OwnedMessage<Res>;
 
-    fn poll_fill(&mut self, cx: &mut Context<'_>, pack: &mut Pack) -> Poll<Result<(), engine::Status>> {
+    fn poll_fill(&mut self, cx: &mut Context<'_>, pack: &mut Pack) -> Poll<Result<(), Status>> {
         let stream = match &mut self.messages {
             OutboundMessages::Stream(stream) => stream,
             OutboundMessages::Lending(lending) => return lending.poll_fill(cx, pack),
@@ -180,7 +176,7 @@ where
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(None) => return Poll::Ready(Ok(())),
                 Poll::Ready(Some(Ok(message))) => pack.push(&BorrowedMessage(&message)),
-                Poll::Ready(Some(Err(status))) => return Poll::Ready(Err(to_engine(&status))),
+                Poll::Ready(Some(Err(status))) => return Poll::Ready(Err(status)),
             };
         }
         Poll::Pending
@@ -237,7 +233,7 @@ impl<M: StreamingMethod> StreamingHandler for HeadInterceptedStreaming<M> {
     fn start(&self, head: &RequestHead, call: StreamingCall) -> CallFuture {
         match self.chain.run_head_functions(request(head, ())) {
             Ok(request) => self.method.start(request, call),
-            Err(status) => Box::pin(async move { call.fail(&to_engine(&status)) }),
+            Err(status) => Box::pin(async move { call.fail(&status) }),
         }
     }
 }

@@ -10,13 +10,12 @@ use std::sync::Arc;
 use futures_core::Stream;
 use thalweg_core::{Request, Response, Status};
 use thalweg_engine::server::{MessageResponse, StreamingCall, StreamingHandler, UnaryHandler};
-use thalweg_engine::{self as engine, Encode, Envelope, Method, RequestHead};
+use thalweg_engine::{Encode, Envelope, Method, RequestHead};
 
 use super::handler::{message_response, only_message, request, send_responses};
 use crate::codec;
 use crate::interceptor::{AnyMessage, BoxFuture, Call, CallType, Chain, Last, Messages, Reply};
 use crate::message::Message;
-use crate::status::to_engine;
 use crate::streaming::Streaming;
 
 /// A method as interceptors see it; its requests are decoded as `Req`.
@@ -42,16 +41,15 @@ impl<Req: Message> UnaryHandler for Intercepted<Req> {
     type Future = BoxFuture<Result<Response<AnyMessage>, Status>>;
     type Output = Result<Response<AnyMessage>, Status>;
 
-    fn start(&self, head: &RequestHead, message: Envelope<'_>) -> Result<Self::Future, engine::Status> {
-        let request =
-            self.chain.run_head_functions(request(head, ())).map_err(|status| to_engine(&status))?;
+    fn start(&self, head: &RequestHead, message: Envelope<'_>) -> Result<Self::Future, Status> {
+        let request = self.chain.run_head_functions(request(head, ()))?;
         let message = codec::decode_only::<Req>(message)?;
         let call = self.call(request.map(|()| Messages::one(message)));
         let response = self.chain.run_after_head_functions(call, Arc::clone(&self.last));
         Ok(Box::pin(async move { only(response.await?).await }))
     }
 
-    fn response(output: &Self::Output) -> Result<MessageResponse<'_, impl Encode>, engine::Status> {
+    fn response(output: &Self::Output) -> Result<MessageResponse<'_, impl Encode>, Status> {
         message_response(output)
     }
 }
@@ -60,7 +58,7 @@ impl<Req: Message> StreamingHandler for Intercepted<Req> {
     fn start(&self, head: &RequestHead, call: StreamingCall) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         let request = match self.chain.run_head_functions(request(head, ())) {
             Ok(request) => request,
-            Err(status) => return Box::pin(async move { call.fail(&to_engine(&status)) }),
+            Err(status) => return Box::pin(async move { call.fail(&status) }),
         };
         let mut requests = Streaming::<Req>::new(call.requests());
         let (chain, last, call_type) = (self.chain.clone(), Arc::clone(&self.last), self.call_type);

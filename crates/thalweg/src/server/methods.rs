@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use futures_core::Stream;
-use thalweg_core::{Request, Response, Status};
+use thalweg_core::{Code, Request, Response, Status};
 use thalweg_engine::server::{Handler, ServerMethod, StreamingCall, StreamingHandler};
 use thalweg_engine::{self as engine, Encoding, Method, RequestHead, ServiceOptions};
 
@@ -87,10 +87,7 @@ impl<'a> Methods<'a> {
         let path = self.path(name);
         let handler = match Method::from_path(&path) {
             Ok(_) => handler,
-            Err(error) => Handler::streaming(InvalidName(engine::Status::new(
-                engine::Code::Internal,
-                error.to_string(),
-            ))),
+            Err(error) => Handler::streaming(InvalidName(Status::new(Code::Internal, error.to_string()))),
         };
         let mut options = options.clone();
         options.send_compressed = options.send_compressed.or(self.router.send_compressed);
@@ -239,7 +236,7 @@ impl<'a> Methods<'a> {
 }
 
 /// Handler of a method whose name is invalid.
-struct InvalidName(engine::Status);
+struct InvalidName(Status);
 
 impl StreamingHandler for InvalidName {
     fn start(&self, _: &RequestHead, call: StreamingCall) -> Pin<Box<dyn Future<Output = ()> + Send>> {
@@ -265,7 +262,7 @@ impl Router {
 
 impl Router {
     /// Returns the error for an unknown `path`.
-    fn unknown_path_status(&self, path: &str) -> engine::Status {
+    fn unknown_path_status(&self, path: &str) -> Status {
         let Some((service, name)) = path.strip_prefix('/').and_then(|path| path.rsplit_once('/')) else {
             return unimplemented(format!("malformed method name: {path:?}"));
         };
@@ -280,7 +277,7 @@ impl Router {
 impl engine::server::Router for Router {
     /// # Errors
     /// UNIMPLEMENTED, with grpc-go's messages.
-    fn find(&self, path: &[u8]) -> Result<Arc<ServerMethod>, engine::Status> {
+    fn find(&self, path: &[u8]) -> Result<Arc<ServerMethod>, Status> {
         if let Some(method) = self.methods.get(path) {
             return Ok(Arc::clone(method));
         }
@@ -296,8 +293,8 @@ impl engine::server::Router for Router {
     }
 }
 
-fn unimplemented(message: String) -> engine::Status {
-    engine::Status::new(engine::Code::Unimplemented, message)
+fn unimplemented(message: String) -> Status {
+    Status::new(Code::Unimplemented, message)
 }
 
 impl fmt::Debug for Router {

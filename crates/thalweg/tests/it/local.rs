@@ -14,8 +14,8 @@ use thalweg::{
     CallOptions, Channel, Code, Method, Raw, Request, Response, Server, ServiceOptions, Status, Stream,
     Streaming,
 };
+use thalweg_engine::RequestHead;
 use thalweg_engine::server::{LocalCalls, LocalResponse, LocalStream};
-use thalweg_engine::{self as engine, RequestHead};
 
 #[cfg(feature = "opentelemetry")]
 use crate::support::recorded::Recorded;
@@ -227,30 +227,24 @@ impl Outcome {
         self
     }
 
-    fn failed_locally(mut self, status: &engine::Status) -> Self {
-        let (message, details) = (without_bytes(status.message()), status.details().to_vec());
-        self.failure = Some((i32::from(status.code().number()), message, details, fields(status.metadata())));
-        self
-    }
-
     async fn of_stream(mut stream: LocalStream) -> Self {
         let mut outcome = Self::default();
         match soon(stream.headers()).await {
             Ok(head) => outcome.head = fields(&head),
-            Err(status) => return outcome.failed_locally(&status),
+            Err(status) => return outcome.failed(&status),
         }
         loop {
             match soon(stream.message()).await {
                 Ok(Some(message)) => outcome.messages.push(message),
                 Ok(None) => break,
-                Err(status) => return outcome.failed_locally(&status),
+                Err(status) => return outcome.failed(&status),
             }
         }
         outcome.trailers = fields(&stream.take_trailers().expect("trailers behind the last message"));
         outcome
     }
 
-    fn of_response(response: Result<LocalResponse, engine::Status>) -> Self {
+    fn of_response(response: Result<LocalResponse, Status>) -> Self {
         match response {
             Ok(LocalResponse { metadata, message, trailers }) => Self {
                 head: fields(&metadata),
@@ -258,7 +252,7 @@ impl Outcome {
                 trailers: fields(&trailers),
                 failure: None,
             },
-            Err(status) => Self::default().failed_locally(&status),
+            Err(status) => Self::default().failed(&status),
         }
     }
 
@@ -299,7 +293,7 @@ fn request_head(metadata: &Fields) -> RequestHead {
     RequestHead::new(headers(metadata), None, None)
 }
 
-fn messages(requests: &[Raw]) -> impl Stream<Item = Result<Bytes, engine::Status>> + Send + 'static {
+fn messages(requests: &[Raw]) -> impl Stream<Item = Result<Bytes, Status>> + Send + 'static {
     items(requests.iter().map(|Raw(message)| Ok(message.clone())).collect())
 }
 
@@ -405,7 +399,7 @@ async fn traced_local_calls_end_like_remote_calls() {
     check_all(|| Server::builder().traces(spans.traces())).await;
 }
 
-fn text(status: &engine::Status) -> (u8, &str) {
+fn text(status: &Status) -> (u8, &str) {
     (status.code().number(), status.message())
 }
 
@@ -530,7 +524,7 @@ async fn messages_alternate() {
 async fn invalid_request_reaches_handler_as_error() {
     let calls = local(Server::builder().add_service(Orders::default()));
     for path in METHODS {
-        let failed = engine::Status::new(engine::Code::InvalidArgument, "not JSON");
+        let failed = Status::invalid_argument("not JSON");
         let requests = items(vec![Ok(Bytes::from("a")), Err(failed), Ok(Bytes::from("b"))]);
         let outcome = Outcome::of_stream(calls.call_stream(path, request_head(&Vec::new()), requests)).await;
         let failure = outcome.failure.map(|(code, text, ..)| (code, text));

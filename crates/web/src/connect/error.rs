@@ -6,7 +6,8 @@ use base64::Engine;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde::Serialize;
 use serde_json::{Map, Value};
-use thalweg_engine::{Code, Status, StatusParts};
+use thalweg_core::metadata::MetadataMap;
+use thalweg_engine::{Code, Status};
 
 use super::code::{code_from_name, code_name};
 use crate::base64::UNPADDED;
@@ -62,7 +63,7 @@ pub(super) fn write_end(outcome: Result<&HeaderMap, &Status>, debug: DetailJson<
     // Too much metadata fails the call, as in gRPC.
     let (error, metadata) = match outcome {
         Ok(trailers) => (None, metadata_json(trailers)),
-        Err(status) => (Some(status), metadata_json(status.metadata())),
+        Err(status) => (Some(status), metadata_json(status.metadata().as_ref())),
     };
     match (error, metadata) {
         (None, Err(too_large)) => write_end(Err(&too_large), debug),
@@ -129,12 +130,8 @@ fn read_error(error: &Map<String, Value>, code_otherwise: Code, metadata: Header
     let message = error.get("message").and_then(Value::as_str).unwrap_or_default();
     let details = error.get("details").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let details: Vec<Detail<'_>> = details.iter().filter_map(read_detail).collect();
-    Status::from(StatusParts {
-        code,
-        message: message.to_owned().into(),
-        details: details::to_status(code, message, &details).into(),
-        metadata,
-    })
+    let details = details::to_status(code, message, &details).into();
+    Status::with_details_and_metadata(code, message, details, MetadataMap::from_headers(metadata))
 }
 
 /// Reads a detail. Unreadable details are dropped: the others are still useful.
@@ -172,12 +169,8 @@ mod tests {
     ) -> Status {
         let details: Vec<Detail<'_>> =
             details.iter().map(|(name, value)| Detail::new(name, value.to_vec())).collect();
-        Status::from(StatusParts {
-            code,
-            message: message.into(),
-            details: details::to_status(code, message, &details).into(),
-            metadata: headers(metadata),
-        })
+        let details = details::to_status(code, message, &details).into();
+        Status::with_details(code, message, details).prepend_metadata(&headers(metadata))
     }
 
     #[test]
@@ -239,7 +232,7 @@ mod tests {
                 (Ok(_), Ok(trailers)) => assert_eq!(header_lines(&trailers), metadata),
                 (Err(sent), Err(read)) => {
                     assert_eq!((read.code(), read.message()), (sent.code(), sent.message()));
-                    assert_eq!(header_lines(read.metadata()), metadata);
+                    assert_eq!(header_lines(read.metadata().as_ref()), metadata);
                 }
                 (_, read) => panic!("{read:?}"),
             }
@@ -260,13 +253,8 @@ mod tests {
         let large = headers(&[("x-a", &"a".repeat(20_000))]);
         let end = write_end(Ok(&large), DetailJson::default());
         assert_eq!(failure(read_end(&end)).0, Code::ResourceExhausted);
-        let end = write_end(
-            Err(&Status::from(StatusParts {
-                metadata: large,
-                ..Status::new(Code::Aborted, "a").into_parts()
-            })),
-            DetailJson::default(),
-        );
+        let failed = Status::new(Code::Aborted, "a").prepend_metadata(&large);
+        let end = write_end(Err(&failed), DetailJson::default());
         assert_eq!(end, br#"{"error":{"code":"aborted","message":"a"}}"#);
     }
 

@@ -116,7 +116,7 @@ fn decode(text: &str) -> Cow<'_, [u8]> {
     percent_decode_str(text).into()
 }
 
-fn invalid(why: impl Into<Cow<'static, str>>) -> Status {
+fn invalid(why: impl Into<String>) -> Status {
     Status::new(Code::InvalidArgument, why)
 }
 

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, VARY};
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
-use thalweg_engine::{Code, EncodingSet, Status, StatusParts, compact, wire};
+use thalweg_engine::{Code, EncodingSet, Status, compact};
 
 use super::code::http_status;
 use super::error::{self, DetailJson};
@@ -67,7 +67,8 @@ impl<'a> ResponseFormat<'a> {
             return self.build(StatusCode::OK, headers, body.into());
         }
         // The error is sent even if its metadata is too large.
-        let _ = fields::append(status.metadata(), TRAILER, &mut headers).inspect_err(|_| headers.clear());
+        let _ = fields::append(status.metadata().as_ref(), TRAILER, &mut headers)
+            .inspect_err(|_| headers.clear());
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         self.build(http_status(status.code()), headers, error::write(status, self.detail_json).into())
     }
@@ -172,7 +173,7 @@ impl UnaryResponse {
         }
         let error = compression::decompress(encoding, body, END_SIZE_MAX);
         let read = error.ok().and_then(|error| {
-            error::read(&error, wire::from_http_status(http_status.as_u16()), all_metadata(headers))
+            error::read(&error, Code::from_http_status(http_status.as_u16()), all_metadata(headers))
         });
         Err(read.unwrap_or_else(|| not_connect(http_status, content_type)))
     }
@@ -205,7 +206,7 @@ fn all_metadata(headers: &HeaderMap) -> HeaderMap {
 pub(super) fn not_connect(http_status: StatusCode, content_type: &[u8]) -> Status {
     let content_type =
         if content_type.is_empty() { "none".into() } else { String::from_utf8_lossy(content_type) };
-    let code = wire::from_http_status(http_status.as_u16());
+    let code = Code::from_http_status(http_status.as_u16());
     let why =
         format!("not a Connect response: HTTP status {}, content type {content_type}", http_status.as_u16());
     Status::new(code, why)
@@ -223,8 +224,9 @@ pub(super) fn unexpected(content_type: &[u8], is_like_connect: bool, expected: &
 }
 
 /// Turns a server's violation of negotiated parameters into INTERNAL.
+#[expect(clippy::needless_pass_by_value, reason = "for `map_err`")]
 pub(super) fn as_internal(status: Status) -> Status {
-    Status::from(StatusParts { code: Code::Internal, ..status.into_parts() })
+    Status::new(Code::Internal, status.message())
 }
 
 #[cfg(test)]
@@ -240,8 +242,7 @@ mod tests {
     }
 
     fn with_metadata(code: Code, message: &'static str, metadata: &[(&str, &str)]) -> Status {
-        let parts = Status::new(code, message).into_parts();
-        Status::from(StatusParts { metadata: headers(metadata), ..parts })
+        Status::new(code, message).prepend_metadata(&headers(metadata))
     }
 
     #[test]
@@ -274,7 +275,7 @@ mod tests {
         assert_eq!(response.body(), r#"{"code":"unavailable","message":"overloaded"}"#);
         let read = read(response).unwrap_err();
         assert_eq!((read.code(), read.message()), (Code::Unavailable, "overloaded"));
-        assert_eq!(header_lines(read.metadata()), "x-a: 1");
+        assert_eq!(header_lines(read.metadata().as_ref()), "x-a: 1");
     }
 
     #[test]
@@ -294,12 +295,12 @@ mod tests {
         let response = response_format.success(&metadata, &HeaderMap::new(), Bytes::new());
         assert_eq!(response.status().as_u16(), 429);
         assert_eq!(read(response).unwrap_err().message(), "the metadata to send exceeds 16384 bytes");
-        let failure = Status::from(StatusParts { metadata, ..Status::new(Code::Aborted, "").into_parts() });
+        let failure = Status::new(Code::Aborted, "").prepend_metadata(&metadata);
         assert_eq!(
             header_lines(response_format.failure(&failure).headers()),
             "content-type: application/json"
         );
-        assert_eq!(response_format.head(failure.metadata()).unwrap_err().code(), Code::ResourceExhausted);
+        assert_eq!(response_format.head(&metadata).unwrap_err().code(), Code::ResourceExhausted);
     }
 
     #[test]

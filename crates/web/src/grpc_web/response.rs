@@ -116,12 +116,12 @@ fn not_grpc_web(http_status: StatusCode, headers: &HeaderMap, content_type: &[u8
         if content_type.is_empty() { "none".into() } else { String::from_utf8_lossy(content_type) };
     let http_status = http_status.as_u16();
     let why = format!("not a gRPC-Web response: HTTP status {http_status}, content type {content_type}");
-    Status::new(wire::from_http_status(http_status), why)
+    Status::new(Code::from_http_status(http_status), why)
 }
 
 #[cfg(test)]
 mod tests {
-    use thalweg_engine::{Encoding, StatusParts};
+    use thalweg_engine::Encoding;
 
     use super::*;
     use crate::envelope::{self, ResponsePart};
@@ -181,8 +181,7 @@ mod tests {
 
     #[test]
     fn failure_is_written_to_the_body() {
-        let parts = Status::new(Code::NotFound, "gone").into_parts();
-        let status = Status::from(StatusParts { metadata: headers(&[("x-a", "1")]), ..parts });
+        let status = Status::new(Code::NotFound, "gone").prepend_metadata(&headers(&[("x-a", "1")]));
         let response = response_format(false).failure(&status);
         let head = "content-type: application/grpc-web+proto\ngrpc-accept-encoding: identity,gzip";
         assert_eq!(header_lines(response.headers()), head);
@@ -191,7 +190,7 @@ mod tests {
         assert_eq!(&response.body()[5..], block);
         let read_back = read(200, response.headers(), response.body(), 9).unwrap_err();
         assert_eq!((read_back.code(), read_back.message()), (Code::NotFound, "gone"));
-        assert_eq!(header_lines(read_back.metadata()), "x-a: 1");
+        assert_eq!(header_lines(read_back.metadata().as_ref()), "x-a: 1");
 
         let response = response_format(true).trailers_only(Err(&status));
         let head = "content-type: application/grpc-web-text+proto\ngrpc-accept-encoding: identity,gzip\n\
@@ -199,7 +198,7 @@ mod tests {
         assert_eq!(header_lines(response.headers()), head);
         let read_back = read(200, response.headers(), b"", 9).unwrap_err();
         assert_eq!(
-            (read_back.code(), header_lines(read_back.metadata())),
+            (read_back.code(), header_lines(read_back.metadata().as_ref())),
             (Code::NotFound, "x-a: 1".to_owned())
         );
         let success = response_format(false).trailers_only(Ok(&headers(&[("x-a", "1")])));

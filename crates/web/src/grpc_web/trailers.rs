@@ -45,8 +45,6 @@ pub(super) fn read(block: &[u8]) -> Result<HeaderMap, Status> {
 
 #[cfg(test)]
 mod tests {
-    use thalweg_engine::StatusParts;
-
     use super::*;
     use crate::testing::{Seeded, header_lines, headers};
 
@@ -60,7 +58,10 @@ mod tests {
                 (Err(sent), Err(read)) => {
                     assert_eq!((read.code(), read.message()), (sent.code(), sent.message()));
                     assert_eq!(read.details(), sent.details());
-                    assert_eq!(header_lines(read.metadata()), header_lines(sent.metadata()));
+                    assert_eq!(
+                        header_lines(read.metadata().as_ref()),
+                        header_lines(sent.metadata().as_ref())
+                    );
                 }
                 (_, read) => panic!("{read:?}"),
             }
@@ -68,12 +69,8 @@ mod tests {
         check(Ok(&HeaderMap::new()), "grpc-status: 0\r\n");
         let metadata = headers(&[("x-a", "1"), ("x-a", "2"), ("x-bin", "YQ")]);
         check(Ok(&metadata), "x-a: 1\r\nx-a: 2\r\nx-bin: YQ\r\ngrpc-status: 0\r\n");
-        let status = Status::from(StatusParts {
-            code: Code::NotFound,
-            message: "no \u{e9}\r\n".into(),
-            details: bytes::Bytes::from_static(b"a"),
-            metadata: headers(&[("x-a", "1")]),
-        });
+        let status = Status::with_details(Code::NotFound, "no \u{e9}\r\n", bytes::Bytes::from_static(b"a"))
+            .prepend_metadata(&headers(&[("x-a", "1")]));
         let expected =
             "x-a: 1\r\ngrpc-status: 5\r\ngrpc-message: no %C3%A9%0D%0A\r\ngrpc-status-details-bin: YQ\r\n";
         check(Err(&status), expected);

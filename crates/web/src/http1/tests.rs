@@ -110,7 +110,7 @@ async fn service(request: Request<Body>, log: Log) -> Response<Body> {
         "/whole" => {
             let end = match body.collect_bytes(usize::MAX, &mut RequestAccounting::default()).await {
                 Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
-                Err(status) => status.to_string(),
+                Err(status) => format!("{:?}: {}", status.code(), status.message()),
             };
             log.add(format!("{request_line}: {end}"));
             Response::new(Body::full("whole"))

@@ -17,9 +17,7 @@ use thalweg_engine::server::{
     Handler, LocalCalls, MessageResponse, Router, ServerConfig, ServerMethod, StreamingCall,
     StreamingHandler, UnaryHandler,
 };
-use thalweg_engine::{
-    Code, Encode, Envelope, Incoming, RequestHead, ServiceOptions, Source, Status, StatusParts,
-};
+use thalweg_engine::{Code, Encode, Envelope, Incoming, RequestHead, ServiceOptions, Source, Status};
 use thalweg_protobuf::{Schema, json, sources};
 use thalweg_web::body::Body;
 use thalweg_web::{Web, WebService};
@@ -99,14 +97,9 @@ pub(crate) fn failure() -> Status {
     let detail = [&b"\x0a\x1etype.googleapis.com/echo.Order"[..], b"\x12\x05\x0a\x03why"].concat();
     let mut details = vec![0x08, 10, 0x1a, detail.len() as u8];
     details.extend(detail);
-    let mut metadata = HeaderMap::new();
-    metadata.insert("x-why", HeaderValue::from_static("tired"));
-    Status::from(StatusParts {
-        code: Code::Aborted,
-        message: "ganz: ü".into(),
-        details: details.into(),
-        metadata,
-    })
+    let mut status = Status::with_details(Code::Aborted, "ganz: ü", details.into());
+    status.metadata_mut().insert("x-why", "tired".parse().expect("a value"));
+    status
 }
 
 struct Output {

@@ -1,6 +1,6 @@
 //! Failed calls.
 
-use thalweg_engine::{Code, Status, StatusParts};
+use thalweg_engine::{Code, Status};
 use thalweg_protobuf::json::{self, PrintOptions};
 use thalweg_web::transcoding::{RequestError, error};
 
@@ -40,12 +40,8 @@ fn json_of(code: Code, message: &str, details: &[(&str, &[u8])]) -> String {
         record(0x1a, &[record(0x0a, type_url.as_bytes()), record(0x12, value)].concat())
     });
     let details = [b"\x08\x05".to_vec(), record(0x12, b"other")].into_iter().chain(anys);
-    let status = Status::from(StatusParts {
-        code,
-        message: message.to_owned().into(),
-        details: details.flatten().collect::<Vec<u8>>().into(),
-        metadata: http::HeaderMap::new(),
-    });
+    let details: Vec<u8> = details.flatten().collect();
+    let status = Status::with_details(code, message, details.into());
     let json = error::to_json(&schema, &status, &PrintOptions::default());
     let text = String::from_utf8(json).unwrap();
     serde_json::from_str::<serde_json::Value>(&text).unwrap();
@@ -89,12 +85,7 @@ fn texts_are_escaped() {
 
 #[test]
 fn invalid_details_are_omitted() {
-    let status = Status::from(StatusParts {
-        code: Code::Aborted,
-        message: "m".into(),
-        details: b"\x1a\x7f".as_slice().into(),
-        metadata: http::HeaderMap::new(),
-    });
+    let status = Status::with_details(Code::Aborted, "m", b"\x1a\x7f".as_slice().into());
     let json = error::to_json(&schema(""), &status, &PrintOptions::default());
     assert_eq!(json, br#"{"code":10,"message":"m","details":[]}"#);
 }

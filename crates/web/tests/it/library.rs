@@ -18,9 +18,7 @@ use thalweg_engine::server::{
     Handler, LocalCalls, MessageResponse, Router, ServerConfig, ServerMethod, StreamingCall,
     StreamingHandler, UnaryHandler,
 };
-use thalweg_engine::{
-    Code, Encode, Envelope, Incoming, RequestHead, ServiceOptions, Source, Status, StatusParts,
-};
+use thalweg_engine::{Code, Encode, Envelope, Incoming, RequestHead, ServiceOptions, Source, Status};
 use thalweg_protobuf::{MessageType, Schema, json as protojson, sources};
 use thalweg_web::body::Body;
 use thalweg_web::{Web, WebError, WebService};
@@ -108,14 +106,9 @@ pub(crate) fn failure() -> Status {
     let why = wire("Why", &json!({ "mainReason": "gone" }));
     let record = |tag: u8, value: &[u8]| [&[tag, value.len() as u8], value].concat();
     let any = [record(0x0a, b"a/library.Why"), record(0x12, &why)].concat();
-    let mut metadata = HeaderMap::new();
-    metadata.insert("retry-after", HeaderValue::from_static("7"));
-    Status::from(StatusParts {
-        code: Code::NotFound,
-        message: "no such book".into(),
-        details: record(0x1a, &any).into(),
-        metadata,
-    })
+    let mut status = Status::with_details(Code::NotFound, "no such book", record(0x1a, &any).into());
+    status.metadata_mut().insert("retry-after", "7".parse().expect("a value"));
+    status
 }
 
 /// JSON of [`failure`].

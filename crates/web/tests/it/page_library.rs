@@ -16,7 +16,7 @@ use thalweg_engine::server::{
     Handler, LocalCalls, MessageResponse, ServerConfig, ServerMethod, StreamingCall, StreamingHandler,
     UnaryHandler,
 };
-use thalweg_engine::{Code, Encode, Envelope, RequestHead, ServiceOptions, Status, StatusParts};
+use thalweg_engine::{Code, Encode, Envelope, RequestHead, ServiceOptions, Status};
 use thalweg_protobuf::{Schema, json as protojson};
 use thalweg_web::body::Body;
 use thalweg_web::http1::{Http1Limits, serve};
@@ -250,13 +250,8 @@ async fn respond_to_questions(state: Arc<State>, questions: Vec<Value>, to: mpsc
     for question in questions {
         let _ = to.send(Ok(state.wire("Answer", &question))).await;
     }
-    let enough = StatusParts {
-        code: Code::ResourceExhausted,
-        message: "enough for today".into(),
-        details: Bytes::new(),
-        metadata: cost("4"),
-    };
-    let _ = to.send(Err(Status::from(enough))).await;
+    let enough = Status::new(Code::ResourceExhausted, "enough for today").prepend_metadata(&cost("4"));
+    let _ = to.send(Err(enough)).await;
 }
 
 /// Sends the second event once the first was seen; a held call never gets it.

@@ -1,7 +1,9 @@
 use std::time::Duration;
 
+use thalweg_core::Code;
+
 use super::*;
-use crate::code::{Code, CodeSet};
+use crate::code_set::CodeSet;
 use crate::retry::{HedgingPolicy, RetryPolicy};
 
 /// Checks the settings of one method config, without its names.

@@ -15,7 +15,7 @@ use crate::connection::memory::Room;
 use crate::connection::state::DriverState;
 use crate::scheduler::tuning::{POLL_TIME_MAX, READ_LEN_MAX, ROUNDS_MAX, ROUNDS_UNTIMED};
 use crate::scheduler::{self, Heuristic, Idle, yield_now};
-use crate::status::Status;
+use crate::status::{Code, Status};
 
 impl<IO, E> Driver<IO, E>
 where
@@ -58,7 +58,7 @@ where
             if self.observed.is_drained {
                 // Nothing more arrives. The close cut off any remaining calls.
                 let peer = &self.connection.peer;
-                let status = Status::unavailable(format!("connection to {peer} was closed"));
+                let status = Status::local(Code::Unavailable, format!("connection to {peer} was closed"));
                 self.connection.lock().end_all(&status);
                 self.enter(Phase::Closing);
                 return Ok(Progress::Made);
@@ -294,7 +294,7 @@ where
             connection.measure.note_error(error.kind());
         }
         let message = end_message::text(&connection.peer, &outcome, identified, &state, E::IS_CLIENT);
-        let status = Status::unavailable(message);
+        let status = Status::local(Code::Unavailable, message);
         state.end_all(&status);
         Poll::Ready(())
     }

@@ -9,7 +9,7 @@ use crate::grpc::request::RequestHead;
 use crate::measure::CallMeasure;
 use crate::server::dispatch::ServerMethod;
 use crate::server::exchange::{self, LocalFuture, LocalOutcome};
-use crate::status::Status;
+use crate::status::{self, Status};
 
 /// Calls the handler of a unary method.
 ///
@@ -28,6 +28,6 @@ pub(super) fn start_unary(
     }
     measure.handler_started(message.len());
     let start = || method.handler.calls.start_local(head, message, &method.options);
-    let started = catch_unwind(AssertUnwindSafe(start)).unwrap_or_else(|_| Err(Status::panicked()));
+    let started = catch_unwind(AssertUnwindSafe(start)).unwrap_or_else(|_| Err(status::panicked()));
     started.map_err(|status| exchange::received_outcome(Err(&status)))
 }

@@ -20,7 +20,7 @@ use crate::server::dispatch::{CallFuture, ServerMethod};
 use crate::server::exchange::{
     LocalExchange, LocalFuture, LocalOutcome, LocalResponder, Next, RequestStream, StreamingCall,
 };
-use crate::status::{Code, Status};
+use crate::status::{self, Code, Status};
 
 /// An in-process streaming call. Read the initial metadata ([`headers`](Self::headers)), the [`Stream`] of responses,
 /// and then the [trailing metadata](Self::take_trailers); a status may replace each.
@@ -78,7 +78,7 @@ impl LocalStream {
                 if let Ok(future) = catch_unwind(AssertUnwindSafe(start)) {
                     Running::Handler(future)
                 } else {
-                    exchange.end(Err(Status::panicked()));
+                    exchange.end(Err(status::panicked()));
                     Running::Over
                 }
             }
@@ -223,7 +223,7 @@ impl Gathering {
                 }
                 Poll::Ready(Some(Err(status))) => break status,
                 Poll::Pending => match deadline.poll(cx) {
-                    Poll::Ready(()) => break Status::deadline_exceeded_at("the request was not complete"),
+                    Poll::Ready(()) => break status::deadline_exceeded_at("the request was not complete"),
                     Poll::Pending => return Poll::Pending,
                 },
             }

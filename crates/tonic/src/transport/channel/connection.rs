@@ -10,7 +10,8 @@ use tower::Service;
 use vocabulary::Status;
 
 use super::wait_for_ready::WaitForReady;
-use crate::body::{Body, to_tonic};
+use crate::body::Body;
+use crate::status::to_tonic;
 use crate::transport::timeout::SentTo;
 
 /// A channel of the engine.

@@ -51,7 +51,7 @@ impl Failure {
         *response.status_mut() = self.http;
         let headers = response.headers_mut();
         // Metadata that is too large is omitted, but the status is sent.
-        let _ = fields::append(self.status.metadata(), "", headers);
+        let _ = fields::append(self.status.metadata().as_ref(), "", headers);
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(response::JSON));
         if let Some((name, value)) = &self.accepted_header {
             headers.insert(name, value.clone());

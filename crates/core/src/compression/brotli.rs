@@ -10,7 +10,7 @@ const QUALITY: i32 = 4;
 /// Bytes processed per step.
 const STEP: usize = 4 * 1024;
 
-pub(in crate::grpc) fn compress(message: &[u8], out: &mut Vec<u8>) {
+pub(super) fn compress(message: &[u8], out: &mut Vec<u8>) {
     let params = BrotliEncoderParams { quality: QUALITY, size_hint: message.len(), ..Default::default() };
     let mut writer = CompressorWriter::with_params(out, STEP, &params);
     writer.write_all(message).expect("writing to a Vec does not fail");
@@ -19,13 +19,13 @@ pub(in crate::grpc) fn compress(message: &[u8], out: &mut Vec<u8>) {
 }
 
 /// Returns a compressor for bodies that arrive in pieces.
-pub(in crate::grpc) fn writer() -> CompressorWriter<Vec<u8>> {
+pub(super) fn writer() -> CompressorWriter<Vec<u8>> {
     let params = BrotliEncoderParams { quality: QUALITY, ..Default::default() };
     CompressorWriter::with_params(Vec::new(), STEP, &params)
 }
 
 /// Decompresses up to `size_max + 1` bytes of `message`. Returns them and the rest of the input.
-pub(in crate::grpc) fn decompress(message: &[u8], size_max: usize) -> io::Result<(Vec<u8>, &[u8])> {
+pub(super) fn decompress(message: &[u8], size_max: usize) -> io::Result<(Vec<u8>, &[u8])> {
     let (mut decoder, mut rest, mut inflated) = (Decoder::default(), message, Vec::new());
     while inflated.len() <= size_max {
         let start = inflated.len();
@@ -44,10 +44,10 @@ pub(in crate::grpc) fn decompress(message: &[u8], size_max: usize) -> io::Result
 }
 
 /// Decompressor for bodies that arrive in pieces. Its window takes up to 16 MiB, which the format allows any sender.
-pub(in crate::grpc) struct Decoder {
+pub(super) struct Decoder {
     state: Box<BrotliState<StandardAlloc, StandardAlloc, StandardAlloc>>,
     written: usize,
-    pub(in crate::grpc) has_ended: bool,
+    pub(super) has_ended: bool,
 }
 
 impl Default for Decoder {
@@ -61,7 +61,7 @@ impl Default for Decoder {
 
 impl Decoder {
     /// Decompresses one step. Returns the number of bytes read from `input` and written to `out`.
-    pub(in crate::grpc) fn step(&mut self, input: &[u8], out: &mut [u8]) -> io::Result<(usize, usize)> {
+    pub(super) fn step(&mut self, input: &[u8], out: &mut [u8]) -> io::Result<(usize, usize)> {
         let (mut input_left, mut read) = (input.len(), 0);
         let (mut space, mut written) = (out.len(), 0);
         let result = BrotliDecompressStream(

@@ -1,18 +1,18 @@
 //! Streaming compression of bodies with any number of messages: HTTP's content codings.
 
 use std::io::{self, Write};
-#[cfg(feature = "zstd")]
+#[cfg(feature = "compression-zstd")]
 use std::io::{BufRead, Read};
 
 use bytes::{Buf, Bytes};
 use flate2::write::{GzDecoder, GzEncoder, ZlibEncoder};
 use flate2::{Compression, Decompress, FlushDecompress, Status as Progress};
 
-#[cfg(feature = "brotli")]
-use super::compression::brotli as br;
-#[cfg(feature = "zstd")]
-use super::compression::window_log_max;
-use super::compression::{DecompressError, Encoding};
+#[cfg(feature = "compression-brotli")]
+use super::brotli as br;
+#[cfg(feature = "compression-zstd")]
+use super::encoding::window_log_max;
+use super::encoding::{DecompressError, Encoding};
 
 /// Compresses a body piece by piece. The receiver can decode each piece as soon as it has arrived.
 pub struct BodyEncoder(Encoder);
@@ -21,9 +21,9 @@ enum Encoder {
     Identity,
     Gzip(GzEncoder<Vec<u8>>),
     Deflate(ZlibEncoder<Vec<u8>>),
-    #[cfg(feature = "zstd")]
+    #[cfg(feature = "compression-zstd")]
     Zstd(zstd::stream::write::Encoder<'static, Vec<u8>>),
-    #[cfg(feature = "brotli")]
+    #[cfg(feature = "compression-brotli")]
     Brotli(Box<brotli::CompressorWriter<Vec<u8>>>),
 }
 
@@ -35,13 +35,13 @@ impl BodyEncoder {
             Encoding::Identity => Encoder::Identity,
             Encoding::Gzip => Encoder::Gzip(GzEncoder::new(Vec::new(), level)),
             Encoding::Deflate => Encoder::Deflate(ZlibEncoder::new(Vec::new(), level)),
-            #[cfg(feature = "zstd")]
+            #[cfg(feature = "compression-zstd")]
             Encoding::Zstd => {
                 let level = zstd::DEFAULT_COMPRESSION_LEVEL;
                 let encoder = zstd::stream::write::Encoder::new(Vec::new(), level);
                 Encoder::Zstd(encoder.expect("enough memory for a compressor"))
             }
-            #[cfg(feature = "brotli")]
+            #[cfg(feature = "compression-brotli")]
             Encoding::Brotli => Encoder::Brotli(Box::new(br::writer())),
         })
     }
@@ -61,12 +61,12 @@ impl BodyEncoder {
                 flushed(writer, &piece);
                 std::mem::take(writer.get_mut())
             }
-            #[cfg(feature = "zstd")]
+            #[cfg(feature = "compression-zstd")]
             Encoder::Zstd(writer) => {
                 flushed(writer, &piece);
                 std::mem::take(writer.get_mut())
             }
-            #[cfg(feature = "brotli")]
+            #[cfg(feature = "compression-brotli")]
             Encoder::Brotli(writer) => {
                 flushed(writer, &piece);
                 std::mem::take(writer.get_mut())
@@ -80,9 +80,9 @@ impl BodyEncoder {
             Encoder::Identity => Vec::new(),
             Encoder::Gzip(writer) => writer.finish().expect("writing to a Vec does not fail"),
             Encoder::Deflate(writer) => writer.finish().expect("writing to a Vec does not fail"),
-            #[cfg(feature = "zstd")]
+            #[cfg(feature = "compression-zstd")]
             Encoder::Zstd(writer) => writer.finish().expect("writing to a Vec does not fail"),
-            #[cfg(feature = "brotli")]
+            #[cfg(feature = "compression-brotli")]
             Encoder::Brotli(writer) => writer.into_inner(),
         }
     }
@@ -100,9 +100,9 @@ enum Decoder {
     /// The writer holds the decompressed bytes that have not been taken.
     Gzip(Box<GzDecoder<Vec<u8>>>, Bytes),
     Deflate(Decompress, Bytes),
-    #[cfg(feature = "zstd")]
+    #[cfg(feature = "compression-zstd")]
     Zstd(zstd::stream::read::Decoder<'static, Feed>),
-    #[cfg(feature = "brotli")]
+    #[cfg(feature = "compression-brotli")]
     Brotli(br::Decoder, Bytes),
 }
 
@@ -110,10 +110,10 @@ enum Decoder {
 const GZIP_STEP: usize = 1024;
 
 /// Input of a decoder. If it is empty, more may arrive.
-#[cfg(feature = "zstd")]
+#[cfg(feature = "compression-zstd")]
 struct Feed(Bytes);
 
-#[cfg(feature = "zstd")]
+#[cfg(feature = "compression-zstd")]
 impl Read for Feed {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         let len = self.fill_buf()?.len().min(out.len());
@@ -122,7 +122,7 @@ impl Read for Feed {
     }
 }
 
-#[cfg(feature = "zstd")]
+#[cfg(feature = "compression-zstd")]
 impl BufRead for Feed {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         if self.0.is_empty() { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(&self.0) }
@@ -140,14 +140,14 @@ impl BodyDecoder {
             Encoding::Identity => Decoder::Identity(Bytes::new()),
             Encoding::Gzip => Decoder::Gzip(Box::new(GzDecoder::new(Vec::new())), Bytes::new()),
             Encoding::Deflate => Decoder::Deflate(Decompress::new(true), Bytes::new()),
-            #[cfg(feature = "zstd")]
+            #[cfg(feature = "compression-zstd")]
             Encoding::Zstd => {
                 let decoder = zstd::stream::read::Decoder::with_buffer(Feed(Bytes::new()));
                 let mut decoder = decoder.expect("enough memory for a decompressor").single_frame();
                 decoder.window_log_max(window_log_max(0)).expect("a window size that every decoder supports");
                 Decoder::Zstd(decoder)
             }
-            #[cfg(feature = "brotli")]
+            #[cfg(feature = "compression-brotli")]
             Encoding::Brotli => Decoder::Brotli(br::Decoder::default(), Bytes::new()),
         };
         Self { decoder, has_input: false, has_ended: false }
@@ -158,9 +158,9 @@ impl BodyDecoder {
         self.has_input |= !piece.is_empty();
         match &mut self.decoder {
             Decoder::Identity(input) | Decoder::Gzip(_, input) | Decoder::Deflate(_, input) => *input = piece,
-            #[cfg(feature = "zstd")]
+            #[cfg(feature = "compression-zstd")]
             Decoder::Zstd(decoder) => decoder.get_mut().0 = piece,
-            #[cfg(feature = "brotli")]
+            #[cfg(feature = "compression-brotli")]
             Decoder::Brotli(_, input) => *input = piece,
         }
     }
@@ -197,9 +197,9 @@ impl BodyDecoder {
             Decoder::Identity(_) => true,
             Decoder::Gzip(decoder, _) => return decoder.try_finish().map_err(DecompressError::Corrupt),
             Decoder::Deflate(..) => false,
-            #[cfg(feature = "zstd")]
+            #[cfg(feature = "compression-zstd")]
             Decoder::Zstd(_) => false,
-            #[cfg(feature = "brotli")]
+            #[cfg(feature = "compression-brotli")]
             Decoder::Brotli(..) => false,
         };
         if is_whole { Ok(()) } else { Err(DecompressError::Corrupt(io::ErrorKind::UnexpectedEof.into())) }
@@ -235,12 +235,12 @@ impl BodyDecoder {
                 input.advance((decoder.total_in() - read_before) as usize);
                 ((decoder.total_out() - written_before) as usize, progress == Progress::StreamEnd)
             }
-            #[cfg(feature = "zstd")]
+            #[cfg(feature = "compression-zstd")]
             Decoder::Zstd(decoder) => {
                 let len = decoder.read(out)?;
                 (len, len == 0)
             }
-            #[cfg(feature = "brotli")]
+            #[cfg(feature = "compression-brotli")]
             Decoder::Brotli(decoder, input) => {
                 let (read, written) = decoder.step(input, out)?;
                 input.advance(read);
@@ -258,9 +258,9 @@ impl BodyDecoder {
     fn input_len(&self) -> usize {
         match &self.decoder {
             Decoder::Identity(input) | Decoder::Gzip(_, input) | Decoder::Deflate(_, input) => input.len(),
-            #[cfg(feature = "zstd")]
+            #[cfg(feature = "compression-zstd")]
             Decoder::Zstd(decoder) => decoder.get_ref().0.len(),
-            #[cfg(feature = "brotli")]
+            #[cfg(feature = "compression-brotli")]
             Decoder::Brotli(_, input) => input.len(),
         }
     }
@@ -269,7 +269,7 @@ impl BodyDecoder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::grpc::testing::Seeded;
+    use crate::testing::Seeded;
 
     /// Decodes a body that arrives in pieces of `piece_len` bytes.
     fn decode(encoding: Encoding, body: &[u8], piece_len: usize, len_max: usize) -> Result<Vec<u8>, String> {
