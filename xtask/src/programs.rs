@@ -36,7 +36,6 @@ pub(crate) fn suite(stack: &str) -> PathBuf {
 
 /// Builds the suite's program on this stack, with cargo's profile `dev` or `release`.
 pub(crate) fn build(stack: &str, profile: &str) -> Result<PathBuf> {
-    // A shared folder: crates that do not depend on tonic are built once.
     let target = published::build_folder();
     let build = Job::cargo("build --locked --quiet --profile").arg(profile).arg("--target-dir").arg(&target);
     build.directory(suite(stack)).builds(20).run()?;

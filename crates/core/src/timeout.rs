@@ -197,6 +197,7 @@ mod tests {
         {
             let error = parse(value.as_bytes()).unwrap_err();
             assert_eq!(error, MalformedTimeout(value.to_owned()));
+            assert_eq!(Status::from(error).code(), Code::Internal);
         }
     }
 

@@ -5,6 +5,7 @@
 //! single piece with its end, such as a unary call's, takes the fast path of unary calls. It needs one operation under
 //! the connection's lock, and no task.
 
+use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -95,7 +96,7 @@ pub trait OutgoingBody: http_body::Body<Data = Bytes> + Unpin + Send + 'static {
 #[derive(Clone, Debug, Default)]
 pub struct Piece {
     front: Bytes,
-    rest: Vec<Bytes>,
+    rest: VecDeque<Bytes>,
 }
 
 impl Piece {
@@ -121,7 +122,7 @@ impl Piece {
 
     /// Takes the first part; `None` if there is nothing left.
     pub fn take_part(&mut self) -> Option<Bytes> {
-        let next = if self.rest.is_empty() { Bytes::new() } else { self.rest.remove(0) };
+        let next = self.rest.pop_front().unwrap_or_default();
         let part = std::mem::replace(&mut self.front, next);
         (!part.is_empty()).then_some(part)
     }
@@ -129,7 +130,7 @@ impl Piece {
 
 impl From<Bytes> for Piece {
     fn from(front: Bytes) -> Self {
-        Self { front, rest: Vec::new() }
+        Self { front, rest: VecDeque::new() }
     }
 }
 

@@ -11,6 +11,12 @@ mod shop;
 pub use serve::{RunningServer, Stopped, in_memory, serve, serve_with};
 pub use shop::{BakeryService, ShopService};
 
+/// Returns the expected text where it differs: of `thalweg-tonic`, which has tonic's vocabulary, or of the package for
+/// `[patch]`.
+pub fn by_package<'a>(drop_in: &'a str, patched: &'a str) -> &'a str {
+    if env!("CARGO_PKG_NAME").ends_with("-patched") { patched } else { drop_in }
+}
+
 /// Creates an order without a note.
 pub fn order(item: &str) -> pb::Order {
     pb::Order { item: item.to_owned(), note: Vec::new() }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use thalweg_balance::service_config::MethodConfig;
+use thalweg_core::timeout::{self, TimeoutValue};
 use tokio::time::sleep_until;
 
 use super::duplex::Duplex;
@@ -24,7 +25,6 @@ use crate::raw::{self, Front, OutgoingBody, Piece, Pieces, Trailers, check_recei
 use crate::request_headers::RawRequestHeaders;
 use crate::service_settings::NotResolved;
 use crate::status::{Code, Status};
-use thalweg_core::timeout::{self, TimeoutValue};
 
 impl Channel {
     /// Sends a raw request and returns the response once its headers have arrived; the body continues to be sent.
