@@ -24,6 +24,7 @@ impl Status {
             metadata: MetadataMap::new(),
             source: None,
             is_local: true,
+            headers: None,
         }))
     }
 
@@ -66,8 +67,24 @@ impl Status {
                 all.append(name, value.clone());
             }
             self.0.metadata = MetadataMap::from_headers(all);
+            self.0.headers = Some(Box::new(headers.clone()));
         }
         self
+    }
+
+    /// Returns the metadata of headers and of trailers apart, for API layers that keep them apart.
+    #[doc(hidden)]
+    pub fn metadata_apart(&self) -> (HeaderMap, HeaderMap) {
+        let all = self.0.metadata.as_ref();
+        let Some(headers) = self.0.headers.as_deref() else { return (HeaderMap::new(), all.clone()) };
+        let mut trailers = HeaderMap::new();
+        for name in all.keys() {
+            let in_headers = headers.get_all(name).iter().count();
+            for value in all.get_all(name).iter().skip(in_headers) {
+                trailers.append(name, value.clone());
+            }
+        }
+        (headers.clone(), trailers)
     }
 
     /// Returns code, message, details and metadata.

@@ -40,6 +40,8 @@ pub(super) struct StatusParts {
     pub(super) source: Option<Arc<dyn Error + Send + Sync + 'static>>,
     /// See [`Status::is_local`].
     pub(super) is_local: bool,
+    /// The metadata of the response headers, with which `metadata` begins.
+    pub(super) headers: Option<Box<HeaderMap>>,
 }
 
 impl Status {
@@ -153,7 +155,8 @@ impl Status {
         metadata: MetadataMap,
     ) -> Self {
         let message = Cow::Owned(message.into());
-        Self(Box::new(StatusParts { code, message, details, metadata, source: None, is_local: false }))
+        let (source, headers) = (None, None);
+        Self(Box::new(StatusParts { code, message, details, metadata, source, is_local: false, headers }))
     }
 
     /// Returns the code.

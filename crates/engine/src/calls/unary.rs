@@ -212,19 +212,27 @@ impl UnaryResponse {
     #[expect(clippy::inline_always, reason = "saves 16 instructions per call")]
     #[inline(always)]
     pub fn finish(self) -> HeaderMap {
+        let (mut metadata, trailers) = self.finish_apart();
+        if let Some(trailers) = trailers {
+            metadata.extend(*trailers);
+        }
+        metadata
+    }
+
+    /// Same as [`finish`](Self::finish), with the metadata of headers and trailers apart.
+    #[expect(clippy::inline_always, reason = "saves 16 instructions per call")]
+    #[inline(always)]
+    pub fn finish_apart(self) -> (HeaderMap, Option<Box<HeaderMap>>) {
         let Arrived { headers, body, trailers } = self.arrived;
         if body.capacity() <= POOLED_INBOX_CAPACITY_MAX {
             put_inbox(body);
         }
-        let mut metadata = match headers {
+        let metadata = match headers {
             Some(headers) if !headers.metadata.is_empty() => headers.metadata.clone(),
             _ => HeaderMap::new(),
         };
-        if let Some(trailers) = trailers {
-            metadata.extend(*trailers);
-        }
         self.measure.end(Code::Ok);
-        metadata
+        (metadata, trailers)
     }
 }
 

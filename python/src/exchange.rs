@@ -1,0 +1,452 @@
+//! A call with streams of messages between its I/O task and Python, on either side: [`Exchange`].
+//!
+//! Both directions have a queue with a bound. The I/O task and Python take turns without waiting for each other: Python
+//! takes received messages, and adds those to send, without an I/O thread; the I/O thread never takes the GIL.
+
+use std::collections::VecDeque;
+use std::mem;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+use futures_core::Stream;
+use http::HeaderMap;
+use pyo3::prelude::*;
+use thalweg_core::{Code, Status};
+use thalweg_engine::{Incoming, Pack, Source};
+
+use crate::awaitable::{Poller, Waiter};
+use crate::message::{self, Message};
+use crate::queue::{Completion, Queue};
+use crate::status::Ended;
+
+/// Bytes of messages in one direction from which its sender waits.
+const QUEUE_LEN_MAX: usize = 256 * 1024;
+/// Bytes that a message counts for in addition to its own.
+const MESSAGE_OVERHEAD: usize = 64;
+
+/// Changes that a waiter waits for.
+pub(crate) type Interest = u8;
+/// A received message, or the end of them.
+pub(crate) const MESSAGE: Interest = 1;
+/// Room for a message to send.
+pub(crate) const ROOM: Interest = 2;
+/// The peer's initial metadata.
+pub(crate) const HEADERS: Interest = 4;
+/// The end of the call.
+pub(crate) const END: Interest = 8;
+
+/// State of a call.
+pub(crate) struct Exchange {
+    state: Mutex<State>,
+    /// Of the loop or thread that runs callbacks.
+    queue: Arc<Queue>,
+}
+
+#[derive(Default)]
+struct State {
+    received: Messages,
+    to_send: Messages,
+    /// The metadata to send before the first message; server only.
+    headers_to_send: Option<HeaderMap>,
+    /// The status to send; server only.
+    response_end: Option<(Code, String, HeaderMap)>,
+    /// The peer's initial metadata; client only.
+    headers: Option<Arc<HeaderMap>>,
+    ended: Option<Arc<Ended>>,
+    task: Option<Waker>,
+    /// Wakes the task that sends, which may be another.
+    sender: Option<Waker>,
+    waiters: Vec<(Interest, Waiter)>,
+    callbacks: Vec<(Py<PyAny>, Py<PyAny>)>,
+}
+
+#[derive(Default)]
+struct Messages {
+    queue: VecDeque<Bytes>,
+    len: usize,
+    /// No more will be added.
+    is_over: bool,
+}
+
+impl Messages {
+    fn push(&mut self, message: Bytes) {
+        self.len += message.len() + MESSAGE_OVERHEAD;
+        self.queue.push_back(message);
+    }
+
+    fn pop(&mut self) -> Option<Bytes> {
+        let message = self.queue.pop_front()?;
+        self.len -= message.len() + MESSAGE_OVERHEAD;
+        Some(message)
+    }
+
+    fn has_room(&self) -> bool {
+        self.len < QUEUE_LEN_MAX
+    }
+}
+
+/// The next received message.
+pub(crate) enum Received {
+    Message(Bytes),
+    /// There are no more.
+    Over,
+    /// The call has ended.
+    Ended(Arc<Ended>),
+}
+
+/// Result of adding a message to send.
+pub(crate) enum Sent {
+    Done,
+    /// There was no more to send, or the call has ended.
+    TooLate(Option<Arc<Ended>>),
+}
+
+/// A server's response, once it is known how it starts.
+pub(crate) enum Response {
+    /// One message and OK.
+    Whole {
+        headers: HeaderMap,
+        message: Message,
+        trailers: HeaderMap,
+    },
+    Failed(Status),
+    /// Messages that come one by one.
+    Started(HeaderMap),
+}
+
+impl Exchange {
+    pub(crate) fn new(queue: Arc<Queue>) -> Arc<Self> {
+        Arc::new(Self { state: Mutex::default(), queue })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes the state, and wakes those who wait for it.
+    fn change<T>(&self, interest: Interest, change: impl FnOnce(&mut State) -> T) -> T {
+        let mut state = self.lock();
+        let result = change(&mut state);
+        if state.waiters.is_empty() {
+            return result;
+        }
+        let is_concerned = |of: &mut (Interest, Waiter)| of.0 & interest != 0;
+        let woken: Vec<_> = state.waiters.extract_if(.., is_concerned).collect();
+        drop(state);
+        woken.into_iter().for_each(|(_, waiter)| waiter.wake());
+        result
+    }
+
+    // The application's side.
+
+    /// Takes a received message, or keeps a waiter.
+    pub(crate) fn poll_receive(&self, py: Python<'_>, poller: Poller<'_>) -> Option<Received> {
+        let mut state = self.lock();
+        if let Some(ended) = state.ended.as_ref().filter(|ended| ended.is_cancelled) {
+            return Some(Received::Ended(Arc::clone(ended)));
+        }
+        if let Some(message) = state.received.pop() {
+            let task = if state.received.queue.is_empty() { state.task.take() } else { None };
+            drop(state);
+            wake(task);
+            return Some(Received::Message(message));
+        }
+        if let Some(ended) = &state.ended {
+            return Some(Received::Ended(Arc::clone(ended)));
+        }
+        if state.received.is_over {
+            return Some(Received::Over);
+        }
+        state.waiters.push((MESSAGE | END, poller.waiter(py)));
+        None
+    }
+
+    /// Adds a message to send; completes when there is room for another.
+    pub(crate) fn send(&self, message: Message) -> Sent {
+        let mut state = self.lock();
+        if state.ended.is_some() || state.to_send.is_over {
+            return Sent::TooLate(state.ended.clone());
+        }
+        state.to_send.push(message.0);
+        let sender = state.sender.take();
+        drop(state);
+        wake(sender);
+        Sent::Done
+    }
+
+    /// Waits for room for a message to send.
+    pub(crate) fn poll_room(&self, py: Python<'_>, poller: Poller<'_>) -> bool {
+        let mut state = self.lock();
+        if state.ended.is_some() || state.to_send.is_over || state.to_send.has_room() {
+            return true;
+        }
+        state.waiters.push((ROOM | END, poller.waiter(py)));
+        false
+    }
+
+    /// Ends the messages to send.
+    pub(crate) fn done_sending(&self) {
+        let mut state = self.lock();
+        state.to_send.is_over = true;
+        let sender = state.sender.take();
+        drop(state);
+        wake(sender);
+    }
+
+    /// Returns the peer's initial metadata, or that of the end, or keeps a waiter.
+    pub(crate) fn poll_headers(&self, py: Python<'_>, poller: Poller<'_>) -> Option<Arc<HeaderMap>> {
+        let mut state = self.lock();
+        if let Some(headers) = &state.headers {
+            return Some(Arc::clone(headers));
+        }
+        if let Some(ended) = &state.ended {
+            return Some(Arc::new(ended.initial_metadata.clone()));
+        }
+        state.waiters.push((HEADERS | END, poller.waiter(py)));
+        None
+    }
+
+    /// Returns how the call ended, or keeps a waiter.
+    pub(crate) fn poll_ended(&self, py: Python<'_>, poller: Poller<'_>) -> Option<Arc<Ended>> {
+        let mut state = self.lock();
+        if let Some(ended) = &state.ended {
+            return Some(Arc::clone(ended));
+        }
+        state.waiters.push((END, poller.waiter(py)));
+        None
+    }
+
+    pub(crate) fn ended(&self) -> Option<Arc<Ended>> {
+        self.lock().ended.clone()
+    }
+
+    /// Ends the call. Returns false if it had ended.
+    pub(crate) fn end(&self, ended: Ended) -> bool {
+        let mut state = self.lock();
+        if state.ended.is_some() {
+            return false;
+        }
+        state.ended = Some(Arc::new(ended));
+        state.to_send = Messages { is_over: true, ..Messages::default() };
+        let (waiters, callbacks) = (mem::take(&mut state.waiters), mem::take(&mut state.callbacks));
+        let (task, sender) = (state.task.take(), state.sender.take());
+        drop(state);
+        wake(task);
+        wake(sender);
+        waiters.into_iter().for_each(|(_, waiter)| waiter.wake());
+        for (callback, argument) in callbacks {
+            self.queue.push(Completion::Call(callback, argument));
+        }
+        true
+    }
+
+    /// Calls `callback` with `argument` when the call has ended. Returns both if it already has.
+    pub(crate) fn on_end(&self, callback: Py<PyAny>, argument: Py<PyAny>) -> Option<(Py<PyAny>, Py<PyAny>)> {
+        let mut state = self.lock();
+        if state.ended.is_some() {
+            return Some((callback, argument));
+        }
+        state.callbacks.push((callback, argument));
+        None
+    }
+
+    // A server's application.
+
+    /// Sets the metadata to send first. Returns false if it is too late.
+    pub(crate) fn send_headers(&self, headers: HeaderMap) -> bool {
+        let mut state = self.lock();
+        if state.headers_to_send.is_some() || state.response_end.is_some() {
+            return false;
+        }
+        state.headers_to_send = Some(headers);
+        let task = state.task.take();
+        drop(state);
+        wake(task);
+        true
+    }
+
+    /// Ends the response, with a last message if there is one.
+    pub(crate) fn finish(&self, code: Code, details: String, trailers: HeaderMap, message: Option<Message>) {
+        let mut state = self.lock();
+        if let Some(message) = message {
+            state.to_send.push(message.0);
+        }
+        state.to_send.is_over = true;
+        state.response_end = Some((code, details, trailers));
+        let (task, sender) = (state.task.take(), state.sender.take());
+        drop(state);
+        wake(task);
+        wake(sender);
+    }
+
+    // The I/O task's side.
+
+    /// Returns false if the call has ended, by cancellation. Keeps the task's waker.
+    pub(crate) fn goes_on(&self, cx: &Context<'_>) -> bool {
+        let mut state = self.lock();
+        if state.ended.is_some() {
+            return false;
+        }
+        store(&mut state.task, cx);
+        true
+    }
+
+    pub(crate) fn received_headers(&self, headers: HeaderMap) {
+        self.change(HEADERS, |state| state.headers = Some(Arc::new(headers)));
+    }
+
+    /// Moves messages that have arrived to Python's queue, as far as it has room. Ready after the last one.
+    pub(crate) fn poll_fill(
+        &self,
+        incoming: &mut Incoming,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<(), Status>> {
+        loop {
+            let mut state = self.lock();
+            store(&mut state.task, cx);
+            let mut room = QUEUE_LEN_MAX.saturating_sub(state.received.len);
+            drop(state);
+            if room == 0 {
+                return Poll::Pending;
+            }
+            let mut arrived = Vec::new();
+            let polled = loop {
+                while room > 0
+                    && let Some(message) = incoming.next_at_hand()
+                {
+                    room = room.saturating_sub(message.len() + MESSAGE_OVERHEAD);
+                    arrived.push(Bytes::copy_from_slice(message));
+                }
+                if room == 0 {
+                    break Poll::Pending;
+                }
+                match incoming.poll_prefix(cx) {
+                    Poll::Ready(Some(Ok(prefix))) => match incoming.take(prefix).map(message::into_bytes) {
+                        Ok(message) => {
+                            room = room.saturating_sub(message.len() + MESSAGE_OVERHEAD);
+                            arrived.push(message);
+                        }
+                        Err(status) => break Poll::Ready(Err(incoming.fail(status))),
+                    },
+                    Poll::Ready(Some(Err(status))) => break Poll::Ready(Err(status)),
+                    Poll::Ready(None) => break Poll::Ready(Ok(())),
+                    Poll::Pending => break Poll::Pending,
+                }
+            };
+            let is_over = matches!(polled, Poll::Ready(Ok(())));
+            if !arrived.is_empty() || is_over {
+                self.change(MESSAGE, |state| {
+                    arrived.into_iter().for_each(|message| state.received.push(message));
+                    state.received.is_over |= is_over;
+                });
+            }
+            match polled {
+                // The queue is full, or was: it may have room again.
+                Poll::Pending if room == 0 => {}
+                polled => return polled,
+            }
+        }
+    }
+
+    /// Server: returns the start of the response.
+    pub(crate) fn poll_response(&self, cx: &Context<'_>) -> Poll<Response> {
+        let mut state = self.lock();
+        let is_alone = state.to_send.queue.len() == 1;
+        match &state.response_end {
+            Some((Code::Ok, ..)) if is_alone => {
+                let headers = state.headers_to_send.take().unwrap_or_default();
+                let message = Message(state.to_send.pop().unwrap_or_default());
+                let trailers = state.response_end.take().map(|it| it.2).unwrap_or_default();
+                Poll::Ready(Response::Whole { headers, message, trailers })
+            }
+            Some((code, ..))
+                if *code != Code::Ok && state.headers_to_send.is_none() && state.to_send.queue.is_empty() =>
+            {
+                let code = *code;
+                let (details, trailers) =
+                    state.response_end.take().map(|it| (it.1, it.2)).unwrap_or_default();
+                Poll::Ready(Response::Failed(status(code, details, trailers)))
+            }
+            Some(_) => Poll::Ready(Response::Started(state.headers_to_send.take().unwrap_or_default())),
+            None if state.headers_to_send.is_some() || !state.to_send.queue.is_empty() => {
+                Poll::Ready(Response::Started(state.headers_to_send.take().unwrap_or_default()))
+            }
+            None => {
+                store(&mut state.task, cx);
+                Poll::Pending
+            }
+        }
+    }
+}
+
+fn status(code: Code, details: String, trailers: HeaderMap) -> Status {
+    let metadata = thalweg_core::metadata::MetadataMap::from_headers(trailers);
+    Status::with_metadata(code, details, metadata)
+}
+
+fn wake(waker: Option<Waker>) {
+    if let Some(waker) = waker {
+        waker.wake();
+    }
+}
+
+fn store(place: &mut Option<Waker>, cx: &Context<'_>) {
+    match place {
+        Some(waker) => waker.clone_from(cx.waker()),
+        None => *place = Some(cx.waker().clone()),
+    }
+}
+
+/// The messages to send, as the engine takes them.
+pub(crate) struct Outgoing(pub(crate) Arc<Exchange>);
+
+impl Stream for Outgoing {
+    type Item = Result<Message, Status>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let mut state = self.0.lock();
+        if let Some(message) = state.to_send.pop() {
+            let has_room = state.to_send.has_room();
+            drop(state);
+            if has_room {
+                self.0.change(ROOM, |_| ());
+            }
+            return Poll::Ready(Some(Ok(Message(message))));
+        }
+        if state.to_send.is_over {
+            return match &state.response_end {
+                Some((code, details, _)) if *code != Code::Ok => {
+                    let (code, details) = (*code, details.clone());
+                    let trailers = state.response_end.take().map(|it| it.2).unwrap_or_default();
+                    Poll::Ready(Some(Err(status(code, details, trailers))))
+                }
+                _ => Poll::Ready(None),
+            };
+        }
+        store(&mut state.sender, cx);
+        Poll::Pending
+    }
+}
+
+impl Source for Outgoing {
+    type Message = Message;
+
+    fn poll_fill(&mut self, cx: &mut Context<'_>, pack: &mut Pack) -> Poll<Result<(), Status>> {
+        while !pack.is_full() {
+            match Pin::new(&mut *self).poll_next(cx) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(None) => return Poll::Ready(Ok(())),
+                Poll::Ready(Some(Err(status))) => return Poll::Ready(Err(status)),
+                Poll::Ready(Some(Ok(message))) => pack.push(&message),
+            };
+        }
+        Poll::Pending
+    }
+
+    fn take_trailers(&mut self) -> Option<HeaderMap> {
+        let trailers = self.0.lock().response_end.take()?.2;
+        (!trailers.is_empty()).then_some(trailers)
+    }
+}

@@ -1,0 +1,41 @@
+//! Native part of the Python package `thalweg`. It connects Python's objects with `thalweg-engine`; see `docs/python.md`.
+
+mod awaitable;
+mod channel;
+mod exchange;
+mod loops;
+mod message;
+mod metadata;
+mod options;
+mod queue;
+mod runtime;
+mod server;
+mod server_call;
+mod status;
+mod stream;
+mod unary;
+
+use pyo3::prelude::*;
+
+/// The module `thalweg._native`.
+#[pymodule(gil_used = false)]
+mod _native {
+    #[pymodule_export]
+    use super::awaitable::Awaitable;
+    #[pymodule_export]
+    use super::channel::Channel;
+    #[pymodule_export]
+    use super::loops::forget_loop;
+    #[pymodule_export]
+    use super::queue::CompletionQueue;
+    #[pymodule_export]
+    use super::runtime::after_fork_in_child;
+    #[pymodule_export]
+    use super::server::Server;
+    #[pymodule_export]
+    use super::server_call::ServerCall;
+    #[pymodule_export]
+    use super::stream::{StreamCall, StreamMethod};
+    #[pymodule_export]
+    use super::unary::{UnaryUnaryCall, UnaryUnaryMultiCallable};
+}

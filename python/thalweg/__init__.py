@@ -1,0 +1,1 @@
+"""gRPC on Thalweg's transport. `thalweg.grpc` has grpcio's interface."""
