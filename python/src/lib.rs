@@ -2,6 +2,7 @@
 
 mod awaitable;
 mod channel;
+mod credentials;
 mod exchange;
 mod loops;
 mod message;
@@ -20,10 +21,16 @@ use pyo3::prelude::*;
 /// The module `thalweg._native`.
 #[pymodule(gil_used = false)]
 mod _native {
+    /// Version of the package.
+    #[pymodule_export]
+    const VERSION: &str = env!("CARGO_PKG_VERSION");
+
     #[pymodule_export]
     use super::awaitable::Awaitable;
     #[pymodule_export]
     use super::channel::Channel;
+    #[pymodule_export]
+    use super::credentials::{ChannelCredentials, ServerCredentials};
     #[pymodule_export]
     use super::loops::forget_loop;
     #[pymodule_export]
