@@ -2,12 +2,14 @@
 
 use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Duration;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 use thalweg_engine as engine;
 
+use crate::credentials::ChannelCredentials;
+use crate::options::ChannelSettings;
 use crate::runtime;
 
 /// A call that a channel can cancel.
@@ -23,6 +25,7 @@ pub(crate) struct Channel(Arc<ChannelState>);
 /// The state of a channel, shared with the I/O tasks of its calls.
 pub(crate) struct ChannelState {
     target: String,
+    settings: ChannelSettings,
     state: Mutex<State>,
 }
 
@@ -42,6 +45,11 @@ impl Channel {
 impl ChannelState {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the options of calls that set none of their own.
+    pub(crate) fn call_options(&self) -> &engine::CallOptions {
+        &self.settings.config.call_options
     }
 
     /// Returns the engine's channel and registers the call as in flight.
@@ -69,8 +77,8 @@ impl ChannelState {
     fn create(&self, state: &mut State) -> PyResult<engine::Channel> {
         let runtime = runtime::runtime()?;
         let _entered = runtime.enter();
-        let mut config = engine::ChannelConfig::default();
-        config.busy_poll = Some(Duration::ZERO);
+        let mut config = self.settings.config.clone();
+        self.settings.set_resolver(&self.target, &mut config)?;
         let created = engine::Channel::new(&self.target, config)
             .map_err(|error| PyValueError::new_err(error.to_string()))?;
         let old = state.engine.replace((runtime::generation(), created.clone()));
@@ -82,9 +90,19 @@ impl ChannelState {
 
 #[pymethods]
 impl Channel {
+    /// Creates a channel with the settings of `thalweg.grpc._options`. It is insecure without credentials.
     #[new]
-    fn new(target: String) -> Self {
-        Self(Arc::new(ChannelState { target, state: Mutex::default() }))
+    #[pyo3(signature = (target, settings = None, credentials = None))]
+    fn new(
+        target: String,
+        settings: Option<&Bound<'_, PyDict>>,
+        credentials: Option<&Bound<'_, ChannelCredentials>>,
+    ) -> PyResult<Self> {
+        let mut settings = ChannelSettings::from_python(settings)?;
+        let name = settings.tls_name.clone();
+        let credentials = credentials.map(Bound::get);
+        ChannelCredentials::apply(credentials, &target, name.as_deref(), &mut settings.config)?;
+        Ok(Self(Arc::new(ChannelState { target, settings, state: Mutex::default() })))
     }
 
     /// Returns the number of calls in flight.

@@ -2,6 +2,8 @@
 
 mod awaitable;
 mod channel;
+mod channelz;
+mod credentials;
 mod exchange;
 mod loops;
 mod message;
@@ -20,16 +22,27 @@ use pyo3::prelude::*;
 /// The module `thalweg._native`.
 #[pymodule(gil_used = false)]
 mod _native {
+    /// Version of the package.
+    #[pymodule_export]
+    const VERSION: &str = env!("CARGO_PKG_VERSION");
+
     #[pymodule_export]
     use super::awaitable::Awaitable;
     #[pymodule_export]
     use super::channel::Channel;
     #[pymodule_export]
+    use super::channelz::{
+        channelz_get_channel, channelz_get_server, channelz_get_server_sockets, channelz_get_servers,
+        channelz_get_socket, channelz_get_subchannel, channelz_get_top_channels,
+    };
+    #[pymodule_export]
+    use super::credentials::{ChannelCredentials, ServerCredentials};
+    #[pymodule_export]
     use super::loops::forget_loop;
     #[pymodule_export]
     use super::queue::CompletionQueue;
     #[pymodule_export]
-    use super::runtime::after_fork_in_child;
+    use super::runtime::{after_fork_in_child, after_fork_in_parent, before_fork};
     #[pymodule_export]
     use super::server::Server;
     #[pymodule_export]

@@ -1,10 +1,15 @@
 //! The tokio runtime that runs the transport of all channels and servers of the process.
 //!
 //! Its threads never hold the GIL. A child process made by `fork` has none of them, so it gets a runtime of its own, and
-//! what belongs to its parent's is left alone: dropping it could wait for threads that do not exist.
+//! what belongs to its parent's is left alone: dropping it could wait for threads that do not exist. The threads pause
+//! while the process forks. Otherwise the child could get a lock that one of them holds, and would never release.
 
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::net::UnixStream;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::{PyResult, pyfunction};
@@ -16,6 +21,8 @@ const THREADS: &str = "THALWEG_PYTHON_THREADS";
 static RUNTIME: AtomicPtr<Runtime> = AtomicPtr::new(ptr::null_mut());
 /// Number of forks between the first process and this one.
 static GENERATION: AtomicU64 = AtomicU64::new(0);
+/// The pause of the I/O threads while the process forks.
+static PAUSE: Mutex<Option<Arc<Pause>>> = Mutex::new(None);
 
 /// Returns the number of forks before this process. Objects of other generations belong to a parent process.
 #[inline]
@@ -43,6 +50,8 @@ fn start() -> PyResult<&'static Runtime> {
         .enable_all()
         .build()
         .map_err(|error| PyRuntimeError::new_err(format!("cannot start the I/O threads: {error}")))?;
+    mark(&runtime)
+        .map_err(|error| PyRuntimeError::new_err(format!("cannot set up the I/O threads: {error}")))?;
     let fresh = Box::into_raw(Box::new(runtime));
     match RUNTIME.compare_exchange(ptr::null_mut(), fresh, Ordering::AcqRel, Ordering::Acquire) {
         // SAFETY: it comes from `Box::into_raw` and is never freed.
@@ -66,9 +75,105 @@ fn threads() -> PyResult<usize> {
     }
 }
 
-/// Leaves the runtime to the parent process. Called in a child process after `fork`.
+/// Time to wait for the I/O threads to pause. They run nothing that takes long.
+const PAUSE_WAIT: Duration = Duration::from_secs(1);
+
+/// Keeps I/O threads from running anything.
+#[derive(Default)]
+struct Pause {
+    state: Mutex<PauseState>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct PauseState {
+    paused: usize,
+    is_over: bool,
+}
+
+impl Pause {
+    fn lock(&self) -> MutexGuard<'_, PauseState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Blocks an I/O thread.
+    fn hold(&self) {
+        let mut state = self.lock();
+        state.paused += 1;
+        self.changed.notify_all();
+        while !state.is_over {
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Waits until `threads` threads are blocked.
+    fn wait(&self, threads: usize) {
+        let is_running = |state: &mut PauseState| state.paused < threads;
+        drop(self.changed.wait_timeout_while(self.lock(), PAUSE_WAIT, is_running));
+    }
+
+    fn end(&self) {
+        self.lock().is_over = true;
+        self.changed.notify_all();
+    }
+}
+
+fn pause() -> MutexGuard<'static, Option<Arc<Pause>>> {
+    PAUSE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Pauses the I/O threads. Called before `fork`.
 #[pyfunction]
-pub(crate) fn after_fork_in_child() {
+pub(crate) fn before_fork() {
+    // SAFETY: a published runtime is never freed.
+    let Some(runtime) = (unsafe { RUNTIME.load(Ordering::Acquire).as_ref() }) else { return };
+    let begun = Arc::new(Pause::default());
+    let threads = runtime.metrics().num_workers();
+    for _ in 0..threads {
+        let held = Arc::clone(&begun);
+        runtime.spawn(async move { held.hold() });
+    }
+    begun.wait(threads);
+    *pause() = Some(begun);
+}
+
+/// Resumes the I/O threads. Called in the parent process after `fork`, or if it has failed.
+#[pyfunction]
+pub(crate) fn after_fork_in_parent() {
+    if let Some(pause) = pause().take() {
+        pause.end();
+    }
+}
+
+/// Leaves the runtime to the parent process. Called in a child process after `fork`. Returns the descriptor that
+/// [`mark`] has registered.
+#[pyfunction]
+pub(crate) fn after_fork_in_child() -> Option<RawFd> {
+    *pause() = None;
     RUNTIME.store(ptr::null_mut(), Ordering::Release);
     GENERATION.fetch_add(1, Ordering::Relaxed);
+    let marker = MARKER.lock().unwrap_or_else(PoisonError::into_inner).take()?;
+    Some(marker.socket.as_raw_fd())
+}
+
+/// A socket, and its peer.
+struct Marker {
+    socket: tokio::net::UnixStream,
+    _peer: UnixStream,
+}
+
+/// The socket that marks the selector of the runtime.
+static MARKER: Mutex<Option<&'static Marker>> = Mutex::new(None);
+
+/// Registers a socket that marks the runtime's selector, so that a child process finds it, and with it the sockets that
+/// belong to its parent.
+fn mark(runtime: &Runtime) -> std::io::Result<()> {
+    let _entered = runtime.enter();
+    let (socket, peer) = UnixStream::pair()?;
+    socket.set_nonblocking(true)?;
+    // Kept for good: a child process must not deregister it.
+    let socket = tokio::net::UnixStream::from_std(socket)?;
+    let marker = Box::leak(Box::new(Marker { socket, _peer: peer }));
+    *MARKER.lock().unwrap_or_else(PoisonError::into_inner) = Some(marker);
+    Ok(())
 }

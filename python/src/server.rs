@@ -7,21 +7,22 @@ use std::mem;
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use http::HeaderMap;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 use thalweg_core::{Code, Status};
 use thalweg_engine::server::{
-    BoundServer, Handler, MessageResponse, Router, ServerConfig, ServerMethod, StreamingCall,
-    StreamingHandler,
+    BoundServer, Handler, MessageResponse, Router, ServerMethod, StreamingCall, StreamingHandler,
 };
-use thalweg_engine::{ListenAddress, RequestHead, ServiceOptions, server as engine};
+use thalweg_engine::{ConnectionInfo, ListenAddress, RequestHead, ServiceOptions, server as engine};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use crate::credentials::{self, NotLocal, ServerCredentials, ServerSecurity};
 use crate::exchange::{Exchange, Outgoing, Response};
+use crate::options::ServerSettings;
 use crate::queue::{Arrived, Completion, CompletionQueue, Queue};
 use crate::runtime;
 use crate::server_call::ServerCall;
@@ -34,6 +35,7 @@ const STOPPED: &str = "the server was stopped";
 #[pyclass(frozen, module = "thalweg._native")]
 pub(crate) struct Server {
     shared: Arc<Shared>,
+    settings: ServerSettings,
     state: Mutex<State>,
 }
 
@@ -62,7 +64,13 @@ impl Shared {
 #[pymethods]
 impl Server {
     #[new]
-    fn new(dispatch: Py<PyAny>, completions: &Bound<'_, CompletionQueue>) -> Self {
+    #[pyo3(signature = (dispatch, completions, settings = None))]
+    fn new(
+        dispatch: Py<PyAny>,
+        completions: &Bound<'_, CompletionQueue>,
+        settings: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Self> {
+        let settings = ServerSettings::from_python(settings)?;
         let shared = Shared {
             dispatch,
             queue: Arc::clone(completions.get().queue()),
@@ -70,19 +78,39 @@ impl Server {
             serving: watch::Sender::new(0),
             calls: Mutex::default(),
         };
-        Self { shared: Arc::new(shared), state: Mutex::default() }
+        Ok(Self { shared: Arc::new(shared), settings, state: Mutex::default() })
     }
 
-    /// Binds an address and returns its port, or 1 for a Unix socket, as grpcio does.
-    fn add_port(&self, py: Python<'_>, address: &str) -> PyResult<u16> {
-        let mut config = ServerConfig::default();
-        config.busy_poll = Some(Duration::ZERO);
-        config.connection_info = Some(true);
-        // `stop` cancels calls itself.
-        config.shutdown_grace = Duration::from_secs(365 * 24 * 60 * 60);
+    /// Binds an address and returns its port, or 1 for a Unix socket, as grpcio does. It is insecure without
+    /// credentials.
+    #[pyo3(signature = (address, credentials = None))]
+    fn add_port(
+        &self,
+        py: Python<'_>,
+        address: &str,
+        credentials: Option<&Bound<'_, ServerCredentials>>,
+    ) -> PyResult<u16> {
+        let mut config = self.settings.config.clone();
+        let mut is_local = false;
+        match credentials.map(|it| it.get().security()) {
+            None | Some(ServerSecurity::Insecure) => {}
+            Some(ServerSecurity::Tls(source)) => {
+                let tls = source.config(py, self.settings.handshake_timeout);
+                config.set_tls(tls).map_err(credentials::unusable)?;
+            }
+            Some(ServerSecurity::Local(kind)) => {
+                kind.check(address)?;
+                is_local = true;
+            }
+        }
         let address: ListenAddress =
             address.parse().map_err(|error| PyValueError::new_err(format!("{error}")))?;
-        let router = Arc::new(AnyMethod { shared: Arc::clone(&self.shared), methods: Mutex::default() });
+        let router = Arc::new(AnyMethod {
+            shared: Arc::clone(&self.shared),
+            options: self.settings.service.clone(),
+            is_local,
+            methods: Mutex::default(),
+        });
         let runtime = runtime::runtime()?;
         let bound = py
             .detach(|| runtime.block_on(engine::bind(config, router, &[address])))
@@ -162,6 +190,9 @@ const METHODS_MAX: usize = 4096;
 /// Accepts calls of all methods: Python looks them up for each call, as grpcio does.
 struct AnyMethod {
     shared: Arc<Shared>,
+    options: ServiceOptions,
+    /// Whether the port has local credentials.
+    is_local: bool,
     methods: Mutex<HashMap<Box<[u8]>, Arc<ServerMethod>>>,
 }
 
@@ -178,14 +209,19 @@ impl Router for AnyMethod {
             return Ok(Arc::clone(method));
         }
         let name = String::from_utf8_lossy(path);
-        let handler =
-            Handler::streaming(Calls { shared: Arc::clone(&self.shared), path: name.as_ref().into() });
-        let options = ServiceOptions::default();
-        let method = Arc::new(ServerMethod::new(name.trim_start_matches('/'), options, handler));
+        let calls =
+            Calls { shared: Arc::clone(&self.shared), path: name.as_ref().into(), is_local: self.is_local };
+        let handler = Handler::streaming(calls);
+        let method = Arc::new(ServerMethod::new(name.trim_start_matches('/'), self.options.clone(), handler));
         if methods.len() < METHODS_MAX {
             methods.insert(path.into(), Arc::clone(&method));
         }
         Ok(method)
+    }
+
+    fn of_connection(&self, connection: &ConnectionInfo) -> Option<Arc<dyn Router>> {
+        let is_refused = self.is_local && !credentials::is_local(connection);
+        is_refused.then(|| Arc::new(NotLocal) as Arc<dyn Router>)
     }
 }
 
@@ -193,6 +229,7 @@ impl Router for AnyMethod {
 struct Calls {
     shared: Arc<Shared>,
     path: Arc<str>,
+    is_local: bool,
 }
 
 impl StreamingHandler for Calls {
@@ -203,6 +240,7 @@ impl StreamingHandler for Calls {
             head.metadata.clone(),
             head.timeout.map(|timeout| Instant::now() + timeout),
             head.connection.clone(),
+            self.is_local,
             Arc::clone(&exchange),
         );
         Box::pin(run(Arc::clone(&self.shared), exchange, server_call, call))

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use http::HeaderMap;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyTuple};
 use thalweg_core::Code;
 use thalweg_engine::ConnectionInfo;
 use tokio::time::Instant;
 
 use crate::awaitable::{Awaitable, Operation, Poller, block_on};
+use crate::credentials;
 use crate::exchange::{Exchange, Received, Sent};
 use crate::loops;
 use crate::message::Message;
@@ -23,6 +24,8 @@ pub(crate) struct ServerCall {
     metadata: HeaderMap,
     deadline: Option<Instant>,
     connection: Option<Arc<ConnectionInfo>>,
+    /// Whether the port has local credentials.
+    is_local: bool,
     exchange: Arc<Exchange>,
 }
 
@@ -32,9 +35,10 @@ impl ServerCall {
         metadata: HeaderMap,
         deadline: Option<Instant>,
         connection: Option<Arc<ConnectionInfo>>,
+        is_local: bool,
         exchange: Arc<Exchange>,
     ) -> Self {
-        Self { path, metadata, deadline, connection, exchange }
+        Self { path, metadata, deadline, connection, is_local, exchange }
     }
 }
 
@@ -58,6 +62,21 @@ impl ServerCall {
             Some(address) => format!("ipv4:{address}"),
             None => "unix:".to_owned(),
         }
+    }
+
+    /// Returns the properties of the connection's authentication.
+    fn auth_context<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let properties = match &self.connection {
+            _ if self.is_local => credentials::local_auth_context(),
+            Some(connection) => credentials::auth_context(connection),
+            None => Vec::new(),
+        };
+        let context = PyDict::new(py);
+        for (name, values) in properties {
+            let values: Vec<_> = values.iter().map(|value| PyBytes::new(py, value)).collect();
+            context.set_item(name, values)?;
+        }
+        Ok(context)
     }
 
     fn time_remaining(&self) -> Option<f64> {

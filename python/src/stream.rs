@@ -38,7 +38,7 @@ impl StreamMethod {
     }
 
     /// Starts a call. Its callbacks and awaitables run on the loop or thread of `completions`.
-    #[pyo3(signature = (completions, timeout = None, metadata = None, wait_for_ready = None))]
+    #[pyo3(signature = (completions, timeout = None, metadata = None, wait_for_ready = None, compression = None))]
     fn start(
         &self,
         py: Python<'_>,
@@ -46,10 +46,11 @@ impl StreamMethod {
         timeout: Option<f64>,
         metadata: Option<Given>,
         wait_for_ready: Option<bool>,
+        compression: Option<Bound<'_, PyAny>>,
     ) -> PyResult<StreamCall> {
-        let mut call_options = CallOptions::default();
-        call_options.wait_for_ready = wait_for_ready;
-        call_options.timeout = options::timeout(timeout)?;
+        let channel_options = self.channel.get().state().call_options();
+        let call_options =
+            options::call_options(channel_options, timeout, wait_for_ready, compression.as_ref())?;
         let deadline = call_options.timeout.map(|timeout| Instant::now() + timeout);
         let exchange = Exchange::new(Arc::clone(completions.get().queue()));
         let weak: Weak<Exchange> = Arc::downgrade(&exchange);

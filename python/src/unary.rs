@@ -54,18 +54,18 @@ impl UnaryUnaryMultiCallable {
         metadata: Option<Given>,
         credentials: Option<Py<PyAny>>,
         wait_for_ready: Option<bool>,
-        compression: Option<Py<PyAny>>,
+        compression: Option<Bound<'_, PyAny>>,
     ) -> PyResult<Py<UnaryUnaryCall>> {
-        let _ = (credentials, compression);
+        let _ = credentials;
         let completions = loops::current(py)?;
         let request = match &self.serializer {
             Some(serializer) => serializer.bind(py).call1((request,))?,
             None => request,
         };
         let message = Message::from_python(request)?;
-        let mut call_options = CallOptions::default();
-        call_options.wait_for_ready = wait_for_ready;
-        call_options.timeout = options::timeout(timeout)?;
+        let channel_options = self.channel.get().state().call_options();
+        let call_options =
+            options::call_options(channel_options, timeout, wait_for_ready, compression.as_ref())?;
         let deadline = call_options.timeout.map(|timeout| Instant::now() + timeout);
         let call = Arc::new(UnaryCall {
             state: Mutex::default(),

@@ -3,8 +3,35 @@
 `install()` makes it the module `grpc` of the process, so that generated code and other packages use it unchanged.
 """
 
-__version__ = "1.85.0"
+#: The version of grpcio whose interface this is. Generated code compares it with its own.
+__version__ = "1.85.3"
 
+from thalweg.grpc import _fork
+from thalweg.grpc._credentials import (
+    AuthMetadataContext,
+    AuthMetadataPlugin,
+    AuthMetadataPluginCallback,
+    CallCredentials,
+    ChannelCredentials,
+    ServerCertificateConfiguration,
+    ServerCredentials,
+    access_token_call_credentials,
+    alts_channel_credentials,
+    alts_server_credentials,
+    composite_call_credentials,
+    composite_channel_credentials,
+    compute_engine_channel_credentials,
+    dynamic_ssl_server_credentials,
+    insecure_server_credentials,
+    local_channel_credentials,
+    local_server_credentials,
+    metadata_call_credentials,
+    ssl_channel_credentials,
+    ssl_server_certificate_configuration,
+    ssl_server_credentials,
+    xds_channel_credentials,
+    xds_server_credentials,
+)
 from thalweg.grpc._handlers import (
     method_handlers_generic_handler,
     stream_stream_rpc_method_handler,
@@ -33,6 +60,7 @@ from thalweg.grpc._interfaces import (
     UnaryUnaryMultiCallable,
 )
 from thalweg.grpc._handlers import RpcMethodHandler
+from thalweg.grpc._runtime_protos import protos, protos_and_services, services
 from thalweg.grpc._status import StatusCode
 from thalweg.grpc._types import (
     ChannelConnectivity,
@@ -45,4 +73,6 @@ from thalweg.grpc._types import (
     RpcError,
     Status,
 )
-from thalweg.grpc import aio
+from thalweg.grpc import aio, experimental
+
+_fork.register()

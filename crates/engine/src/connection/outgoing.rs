@@ -50,6 +50,11 @@ impl Outgoing {
         Self::new(self.message_size_max, Encoding::Identity, 0)
     }
 
+    /// Returns a copy with this compression.
+    pub(crate) fn compressed(&self, encoding: Encoding, compression_threshold: usize) -> Self {
+        Self::new(self.message_size_max, encoding, compression_threshold)
+    }
+
     /// Returns the compression of a message of `len` bytes.
     fn compress<T: Encode>(&self, message: &T, len: usize) -> Compress {
         let is_compressed = len >= self.compressed_from as usize && message.may_be_compressed();

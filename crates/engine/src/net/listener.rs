@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
-use tokio::net::{TcpListener, UnixListener};
+use tokio::net::{TcpListener, TcpSocket, UnixListener, lookup_host};
 
 use super::address::ListenAddress;
 use super::stream::{Accepted, abstract_path, watch};
@@ -26,10 +26,17 @@ enum ListenerKind {
 }
 
 impl Listener {
-    pub(crate) async fn bind(address: &ListenAddress, keepalive: Option<TcpKeepalive>) -> io::Result<Self> {
+    /// Binds `address`. With `reuse_port`, other sockets with that option may listen on the same TCP port.
+    pub(crate) async fn bind(
+        address: &ListenAddress,
+        keepalive: Option<TcpKeepalive>,
+        reuse_port: bool,
+    ) -> io::Result<Self> {
         match address {
             ListenAddress::Tcp(address) => {
-                let socket = socket2::Socket::from(TcpListener::bind(address).await?.into_std()?);
+                let listener =
+                    if reuse_port { bind_shared(address).await? } else { TcpListener::bind(address).await? };
+                let socket = socket2::Socket::from(listener.into_std()?);
                 // Thalweg batches writes and flushes when there is nothing to add, so Nagle's algorithm would only
                 // delay them. Where possible, connections inherit the option from their listener, which saves a system
                 // call for each.
@@ -88,6 +95,24 @@ impl Listener {
     }
 }
 
+/// Length of the queue of connections to accept, as that of `TcpListener::bind`.
+const BACKLOG: u32 = 1024;
+
+/// Listens on the first address of `address` that works, with SO_REUSEPORT.
+async fn bind_shared(address: &str) -> io::Result<TcpListener> {
+    let mut last_error = io::Error::new(io::ErrorKind::InvalidInput, "the name has no address");
+    for address in lookup_host(address).await? {
+        let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+        socket.set_reuseaddr(true)?;
+        socket.set_reuseport(true)?;
+        match socket.bind(address).and_then(|()| socket.listen(BACKLOG)) {
+            Ok(listener) => return Ok(listener),
+            Err(error) => last_error = error,
+        }
+    }
+    Err(last_error)
+}
+
 /// Whether connections inherit keepalive from their listener, which saves a system call for each.
 const INHERITS_KEEPALIVE: bool = cfg!(any(target_os = "linux", target_os = "android", target_os = "freebsd"));
 
@@ -144,10 +169,13 @@ mod tests {
 
     #[tokio::test]
     async fn accepted_sockets_have_driver_options() {
-        let listener =
-            Listener::bind(&ListenAddress::Tcp("127.0.0.1:0".to_owned()), Some(TcpKeepalive::default()))
-                .await
-                .unwrap();
+        let listener = Listener::bind(
+            &ListenAddress::Tcp("127.0.0.1:0".to_owned()),
+            Some(TcpKeepalive::default()),
+            false,
+        )
+        .await
+        .unwrap();
         let ListenAddress::Tcp(address) = listener.local_address(&ListenAddress::Tcp(String::new())).unwrap()
         else {
             panic!("a TCP listener has another address");
@@ -163,5 +191,21 @@ mod tests {
         assert_eq!(socket.tcp_keepalive_retries().unwrap(), 4);
         assert_eq!(accepted.peer_name, client.local_addr().unwrap().to_string());
         assert_eq!(accepted.peer_address, Some(client.local_addr().unwrap().ip()));
+    }
+
+    #[tokio::test]
+    async fn port_is_shared_only_if_all_sockets_allow_it() {
+        let bind = |address: ListenAddress, reuse_port| async move {
+            let listener = Listener::bind(&address, None, reuse_port).await?;
+            let local = listener.local_address(&address)?;
+            io::Result::Ok((listener, local))
+        };
+        let any = ListenAddress::Tcp("127.0.0.1:0".to_owned());
+        let (_first, address) = bind(any.clone(), true).await.unwrap();
+        let (_second, same) = bind(address.clone(), true).await.unwrap();
+        assert_eq!(same, address);
+        assert_eq!(bind(address, false).await.unwrap_err().kind(), io::ErrorKind::AddrInUse);
+        let (_alone, address) = bind(any, false).await.unwrap();
+        assert_eq!(bind(address, true).await.unwrap_err().kind(), io::ErrorKind::AddrInUse);
     }
 }

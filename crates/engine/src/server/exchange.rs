@@ -80,6 +80,19 @@ impl StreamingCall {
         }
     }
 
+    /// Compresses the response with `encoding`, in place of the method's options. Messages of fewer than `threshold`
+    /// bytes, and those that would grow, are sent uncompressed. Call it before the response starts, and only with an
+    /// encoding that the client accepts ([`RequestHead::accepts`](crate::RequestHead::accepts)).
+    pub fn compress(&mut self, encoding: Encoding, threshold: usize) {
+        match &mut self.transport {
+            CallTransport::Connection(ConnectionCall { target, .. }) => {
+                target.outgoing = target.outgoing.compressed(encoding, threshold);
+            }
+            // Never compressed.
+            CallTransport::Local(_) => {}
+        }
+    }
+
     /// Returns the requests. Call it once.
     pub fn requests(&self) -> Incoming {
         let measure = self.measure.clone();

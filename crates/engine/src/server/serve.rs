@@ -77,6 +77,9 @@ pub struct ServerConfig {
     /// the system's setting, which is mostly off. Vanished clients are then detected by [`keepalive`](Self::keepalive)
     /// over HTTP/2, and over HTTP/1.1 only when data is sent. Sockets accepted by the application are not affected.
     pub tcp_keepalive: Option<TcpKeepalive>,
+    /// Whether other processes and servers may listen on the same TCP ports (SO_REUSEPORT), if they set it, too; off by
+    /// default. The kernel spreads the connections over them. All have to run as the same user.
+    pub reuse_port: bool,
     /// Time limit of a header block, and of any frame except DATA, from first to last byte; 10 s by default. On expiry
     /// the connection is closed.
     pub header_timeout: Duration,
@@ -129,6 +132,7 @@ impl Default for ServerConfig {
             keepalive: None,
             keepalive_policy: KeepalivePolicy::default(),
             tcp_keepalive: Some(TcpKeepalive::default()),
+            reuse_port: false,
             header_timeout: Duration::from_secs(10),
             request_timeout: Some(Duration::from_secs(30)),
             reply_timeout: Some(Duration::from_secs(60)),
@@ -234,7 +238,8 @@ pub async fn bind(
     let mut local = Vec::with_capacity(addresses.len());
     for address in addresses {
         let failed = |source| BindError::Listen { address: address.clone(), source };
-        let listener = Listener::bind(address, config.tcp_keepalive).await.map_err(failed)?;
+        let listener =
+            Listener::bind(address, config.tcp_keepalive, config.reuse_port).await.map_err(failed)?;
         local.push(listener.local_address(address).map_err(failed)?);
         listeners.push(listener);
     }

@@ -2,7 +2,8 @@
 
 use std::cell::Cell;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rustls::pki_types::CertificateDer;
@@ -41,12 +42,25 @@ pub struct ServerTlsConfig {
     recipe: Source,
     timeout: Duration,
     max_handshakes: usize,
+    renewal: Option<Renewal>,
 }
 
 #[derive(Clone)]
 enum Source {
     Ours(ServerRecipe),
     Rustls(Arc<ServerConfig>),
+}
+
+type Renewing = Pin<Box<dyn Future<Output = Option<ServerTlsConfig>> + Send>>;
+
+/// Called before each handshake; returns the configuration from then on, or `None` to keep the current one.
+#[derive(Clone)]
+struct Renewal(Arc<dyn Fn() -> Renewing + Send + Sync>);
+
+impl fmt::Debug for Renewal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Renewal")
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -82,6 +96,7 @@ impl ServerTlsConfig {
             }),
             timeout: TIMEOUT,
             max_handshakes: HANDSHAKES_MAX,
+            renewal: None,
         }
     }
 
@@ -193,16 +208,27 @@ impl ServerTlsConfig {
         self.ours(|recipe| recipe.logs_keys = true)
     }
 
+    /// Calls `renew` before each handshake, within its timeout. If it returns a configuration, that one applies from
+    /// then on: identities, client authorities and versions, but not its timeout, number of handshakes and renewal. If
+    /// that cannot be used, a warning is logged, and the previous one stays. To replace only an identity, a
+    /// [`LiveIdentity`](super::LiveIdentity) costs less.
+    pub fn renew_with<F, Fut>(mut self, renew: F) -> Self
+    where
+        F: Fn() -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Option<Self>> + Send + 'static,
+    {
+        self.renewal = Some(Renewal(Arc::new(move || Box::pin(renew()))));
+        self
+    }
+
     /// Reads and checks everything.
     ///
     /// # Errors
     /// Returns an error if there is no identity, or certificates or keys can't be read or used.
     pub(crate) fn prepare(self) -> Result<ServerTls, TlsError> {
-        let config = match self.recipe {
-            Source::Ours(recipe) => Config::Ours(Box::new(Reloaded::new(recipe)?)),
-            Source::Rustls(config) => Config::Rustls(config),
-        };
-        let shared = Shared { config, timeout: self.timeout, max_handshakes: self.max_handshakes };
+        let config = Mutex::new(Arc::new(Config::new(self.recipe)?));
+        let Self { timeout, max_handshakes, renewal, .. } = self;
+        let shared = Shared { config, timeout, max_handshakes, renewal };
         Ok(ServerTls { shared: Arc::new(shared), http1: None })
     }
 }
@@ -258,9 +284,27 @@ impl WithHttp1 {
 }
 
 struct Shared {
-    config: Config,
+    /// Replaced by the renewal.
+    config: Mutex<Arc<Config>>,
     timeout: Duration,
     max_handshakes: usize,
+    renewal: Option<Renewal>,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Arc<Config>> {
+        self.config.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn renew(&self, renewal: &Renewal) {
+        let Some(renewed) = (renewal.0)().await else { return };
+        match Config::new(renewed.recipe) {
+            Ok(config) => *self.lock() = Arc::new(config),
+            Err(error) => {
+                tracing::warn!(%error, "failed to renew the TLS configuration; the previous one stays in use");
+            }
+        }
+    }
 }
 
 enum Config {
@@ -268,9 +312,26 @@ enum Config {
     Rustls(Arc<ServerConfig>),
 }
 
+impl Config {
+    fn new(source: Source) -> Result<Self, TlsError> {
+        Ok(match source {
+            Source::Ours(recipe) => Self::Ours(Box::new(Reloaded::new(recipe)?)),
+            Source::Rustls(config) => Self::Rustls(config),
+        })
+    }
+
+    /// Returns the configuration for a new connection.
+    fn current(&self) -> Arc<ServerConfig> {
+        match self {
+            Self::Ours(reloaded) => reloaded.config(),
+            Self::Rustls(config) => Arc::clone(config),
+        }
+    }
+}
+
 impl fmt::Debug for ServerTls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.shared.config {
+        match &**self.shared.lock() {
             Config::Ours(config) => config.fmt(f),
             Config::Rustls(_) => f.write_str("rustls::ServerConfig"),
         }
@@ -297,10 +358,25 @@ impl ServerTls {
     where
         IO: AsyncRead + AsyncWrite + Unpin,
     {
-        let config = match &self.shared.config {
-            Config::Ours(reloaded) => reloaded.config(),
-            Config::Rustls(config) => Arc::clone(config),
-        };
+        let shaking = self.shake(io, memory);
+        match tokio::time::timeout(self.shared.timeout, shaking).await {
+            Ok(outcome) => outcome,
+            Err(_) => Err(HandshakeError::TimedOut(self.shared.timeout)),
+        }
+    }
+
+    async fn shake<IO>(
+        &self,
+        io: IO,
+        memory: BufferMemory,
+    ) -> Result<(TlsStream<IO, UnbufferedServerConnection>, TlsInfo), HandshakeError>
+    where
+        IO: AsyncRead + AsyncWrite + Unpin,
+    {
+        if let Some(renewal) = &self.shared.renewal {
+            self.shared.renew(renewal).await;
+        }
+        let config = Arc::clone(&self.shared.lock()).current();
         let config = match &self.http1 {
             Some(http1) => http1.of(config),
             None => config,
@@ -310,11 +386,8 @@ impl ServerTls {
         let mut server_name = None;
         let needs_alpn = self.http1.is_none();
         // The name is noted while the client's first message is handled, within one poll.
-        let shaking = noting(&mut server_name, handshake::shake(io, session, memory, needs_alpn, false));
-        let stream = match tokio::time::timeout(self.shared.timeout, shaking).await {
-            Ok(outcome) => outcome?,
-            Err(_) => return Err(HandshakeError::TimedOut(self.shared.timeout)),
-        };
+        let stream =
+            noting(&mut server_name, handshake::shake(io, session, memory, needs_alpn, false)).await?;
         let info = TlsInfo::new(stream.session(), server_name);
         Ok((stream, info))
     }

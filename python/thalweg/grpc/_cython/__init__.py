@@ -1,0 +1,1 @@
+"""Names of grpcio's native module that published packages import."""

@@ -1,0 +1,3 @@
+"""The former name of `grpc.aio`."""
+
+from thalweg.grpc.aio import *
