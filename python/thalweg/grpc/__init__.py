@@ -5,6 +5,8 @@
 
 __version__ = "1.85.0"
 
+from thalweg.grpc._channel import insecure_channel
+from thalweg.grpc._connectivity import channel_ready_future
 from thalweg.grpc._handlers import (
     method_handlers_generic_handler,
     stream_stream_rpc_method_handler,
@@ -13,6 +15,7 @@ from thalweg.grpc._handlers import (
     unary_unary_rpc_method_handler,
 )
 from thalweg.grpc._install import install
+from thalweg.grpc._interceptor import intercept_channel
 from thalweg.grpc._interfaces import (
     Call,
     Channel,

@@ -3,7 +3,7 @@
 import sys
 
 #: The package's modules that others import by grpcio's names.
-_NAMES = ("", ".aio")
+_NAMES = ("", "._channel", "._interceptor", ".aio")
 
 
 def install() -> None:
