@@ -52,6 +52,11 @@ impl Poller<'_> {
 }
 
 impl Waiter {
+    /// Returns whether both wake the same thread.
+    pub(crate) fn is_same_thread(&self, other: &Self) -> bool {
+        matches!((self, other), (Self::Thread(one), Self::Thread(other)) if one.id() == other.id())
+    }
+
     pub(crate) fn wake(self) {
         match self {
             Self::Task { awaitable, queue } => queue.push(Completion::Wake(awaitable)),
@@ -61,7 +66,7 @@ impl Waiter {
 }
 
 /// Time after which a blocked thread handles signals, such as Ctrl-C.
-const SIGNAL_INTERVAL: Duration = Duration::from_millis(100);
+pub(crate) const SIGNAL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Blocks the current thread until the operation ends, or `deadline` passes: then it returns `None`.
 pub(crate) fn block_on(

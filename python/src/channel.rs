@@ -1,15 +1,19 @@
 //! A channel, for both of grpcio's interfaces: [`Channel`].
 
+use std::collections::BTreeMap;
 use std::mem;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use thalweg_engine as engine;
+use thalweg_engine::{self as engine, ConnectivityState};
+use tokio::task::AbortHandle;
 
 use crate::credentials::ChannelCredentials;
 use crate::options::ChannelSettings;
+use crate::queue::{Completion, CompletionQueue, Queue};
 use crate::runtime;
 
 /// A call that a channel can cancel.
@@ -26,14 +30,84 @@ pub(crate) struct Channel(Arc<ChannelState>);
 pub(crate) struct ChannelState {
     target: String,
     settings: ChannelSettings,
+    is_closed: AtomicBool,
+    /// In the process that created the channel.
+    first: OfProcess,
+}
+
+/// The state of a channel in one process. A child process cannot use that of its parent: a thread that `fork` has not
+/// copied may hold the lock.
+struct OfProcess {
+    generation: u64,
     state: Mutex<State>,
+    /// In a child process made by `fork`, once used there.
+    child: OnceLock<Box<OfProcess>>,
 }
 
 #[derive(Default)]
 struct State {
-    engine: Option<(u64, engine::Channel)>,
-    is_closed: bool,
+    engine: Option<engine::Channel>,
     calls: slab::Slab<Weak<dyn InFlight>>,
+    watches: BTreeMap<u64, Arc<Watch>>,
+    /// Number of watches so far. The key of a watch is not used again.
+    watched: u64,
+    /// The task that connects the channel without a call.
+    connecting: Option<AbortHandle>,
+}
+
+impl OfProcess {
+    fn new(generation: u64) -> Self {
+        Self { generation, state: Mutex::default(), child: OnceLock::new() }
+    }
+}
+
+/// Calls a function once when the connectivity of a channel has changed.
+struct Watch {
+    queue: Arc<Queue>,
+    callback: Mutex<Option<Py<PyAny>>>,
+    task: OnceLock<AbortHandle>,
+}
+
+impl Watch {
+    fn take(&self) -> Option<Py<PyAny>> {
+        self.callback.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    fn changed(&self, state: ConnectivityState) {
+        if let Some(callback) = self.take() {
+            self.queue.push(Completion::StateChanged(callback, number(state)));
+        }
+    }
+
+    fn abort(&self) {
+        if let Some(task) = self.task.get() {
+            task.abort();
+        }
+    }
+}
+
+/// Returns the number of a state, that of `grpc.ChannelConnectivity`.
+fn number(state: ConnectivityState) -> i32 {
+    match state {
+        ConnectivityState::Idle => 0,
+        ConnectivityState::Connecting => 1,
+        ConnectivityState::Ready => 2,
+        ConnectivityState::TransientFailure => 3,
+        ConnectivityState::Shutdown => 4,
+    }
+}
+
+/// Returns the state of a number; `None` for -1, which is no state.
+fn state_of(number: i32) -> PyResult<Option<ConnectivityState>> {
+    Ok(Some(match number {
+        -1 => return Ok(None),
+        0 => ConnectivityState::Idle,
+        1 => ConnectivityState::Connecting,
+        2 => ConnectivityState::Ready,
+        3 => ConnectivityState::TransientFailure,
+        4 => ConnectivityState::Shutdown,
+        _ => return Err(PyValueError::new_err(format!("no connectivity state has the number {number}"))),
+    }))
 }
 
 impl Channel {
@@ -44,7 +118,12 @@ impl Channel {
 
 impl ChannelState {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        let generation = runtime::generation();
+        let mut of_process = &self.first;
+        while of_process.generation != generation {
+            of_process = of_process.child.get_or_init(|| Box::new(OfProcess::new(generation)));
+        }
+        of_process.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the options of calls that set none of their own.
@@ -53,8 +132,14 @@ impl ChannelState {
     }
 
     /// Returns the engine's channel and registers the call as in flight.
+    ///
+    /// # Errors
+    /// Returns `ValueError` if the channel is closed or its target is invalid.
     pub(crate) fn start(&self, call: Weak<dyn InFlight>) -> PyResult<(engine::Channel, usize)> {
         let mut state = self.lock();
+        if self.is_closed() {
+            return Err(PyValueError::new_err("Cannot invoke RPC on closed channel!"));
+        }
         let engine = self.engine(&mut state)?;
         Ok((engine, state.calls.insert(call)))
     }
@@ -64,13 +149,16 @@ impl ChannelState {
         self.lock().calls.try_remove(key);
     }
 
+    /// Changes only under the lock.
+    fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::Relaxed)
+    }
+
     fn engine(&self, state: &mut State) -> PyResult<engine::Channel> {
-        if let Some((generation, engine)) = &state.engine
-            && *generation == runtime::generation()
-        {
-            return Ok(engine.clone());
+        match &state.engine {
+            Some(engine) => Ok(engine.clone()),
+            None => self.create(state),
         }
-        self.create(state)
     }
 
     #[cold]
@@ -81,10 +169,12 @@ impl ChannelState {
         self.settings.set_resolver(&self.target, &mut config)?;
         let created = engine::Channel::new(&self.target, config)
             .map_err(|error| PyValueError::new_err(error.to_string()))?;
-        let old = state.engine.replace((runtime::generation(), created.clone()));
-        // It belongs to the parent process.
-        mem::forget(old);
+        state.engine = Some(created.clone());
         Ok(created)
+    }
+
+    fn forget_watch(&self, key: u64) -> Option<Arc<Watch>> {
+        self.lock().watches.remove(&key)
     }
 }
 
@@ -102,7 +192,8 @@ impl Channel {
         let name = settings.tls_name.clone();
         let credentials = credentials.map(Bound::get);
         ChannelCredentials::apply(credentials, &target, name.as_deref(), &mut settings.config)?;
-        Ok(Self(Arc::new(ChannelState { target, settings, state: Mutex::default() })))
+        let (first, is_closed) = (OfProcess::new(runtime::generation()), AtomicBool::new(false));
+        Ok(Self(Arc::new(ChannelState { target, settings, is_closed, first })))
     }
 
     /// Returns the number of calls in flight.
@@ -110,13 +201,92 @@ impl Channel {
         self.0.lock().calls.len()
     }
 
+    /// Returns the number of the connectivity state. With `try_to_connect`, a channel that is not connected starts to
+    /// connect, and retries until it is.
+    #[pyo3(name = "state")]
+    fn connectivity(&self, try_to_connect: bool) -> PyResult<i32> {
+        let mut state = self.0.lock();
+        if self.0.is_closed() {
+            return Ok(number(ConnectivityState::Shutdown));
+        }
+        if !try_to_connect && state.engine.is_none() {
+            return Ok(number(ConnectivityState::Idle));
+        }
+        let engine = self.0.engine(&mut state)?;
+        let current = engine.state();
+        let is_connecting = state.connecting.as_ref().is_some_and(|task| !task.is_finished());
+        if try_to_connect && current != ConnectivityState::Ready && !is_connecting {
+            let task = runtime::runtime()?.spawn(async move {
+                // It fails only if the runtime shuts down.
+                let _ = engine.connect_with_retries().await;
+            });
+            state.connecting = Some(task.abort_handle());
+        }
+        Ok(number(current))
+    }
+
+    /// Calls `callback(state)` once, by `completions`, when the connectivity state differs from `last`; at once if it
+    /// does, or if `last` is -1. Returns a key for `forget_state_change`.
+    fn on_state_change(
+        &self,
+        completions: &Bound<'_, CompletionQueue>,
+        last: i32,
+        callback: Py<PyAny>,
+    ) -> PyResult<Option<u64>> {
+        let queue = Arc::clone(completions.get().queue());
+        let last = state_of(last)?;
+        let mut state = self.0.lock();
+        if self.0.is_closed() {
+            drop(state);
+            if last != Some(ConnectivityState::Shutdown) {
+                let shutdown = number(ConnectivityState::Shutdown);
+                queue.push(Completion::StateChanged(callback, shutdown));
+            }
+            return Ok(None);
+        }
+        let engine = self.0.engine(&mut state)?;
+        let watch = Arc::new(Watch { queue, callback: Mutex::new(Some(callback)), task: OnceLock::new() });
+        state.watched += 1;
+        let key = state.watched;
+        state.watches.insert(key, Arc::clone(&watch));
+        let channel = Arc::downgrade(&self.0);
+        let changed = Arc::clone(&watch);
+        let task = runtime::runtime()?.spawn(async move {
+            let state = match last {
+                Some(last) => engine.state_changed(last).await,
+                None => engine.state(),
+            };
+            drop(engine);
+            if let Some(channel) = channel.upgrade() {
+                channel.forget_watch(key);
+            }
+            changed.changed(state);
+        });
+        let _ = watch.task.set(task.abort_handle());
+        Ok(Some(key))
+    }
+
+    /// Gives up a call of `on_state_change`, if it has not come yet.
+    fn forget_state_change(&self, key: u64) {
+        if let Some(watch) = self.0.forget_watch(key) {
+            watch.abort();
+            drop(watch.take());
+        }
+    }
+
     /// Cancels all calls and closes the connections.
     fn close(&self, details: &str) {
         let mut state = self.0.lock();
-        state.is_closed = true;
-        let calls = mem::take(&mut state.calls);
-        let engine = state.engine.take();
+        self.0.is_closed.store(true, Ordering::Relaxed);
+        let State { engine, calls, watches, connecting, .. } = mem::take(&mut *state);
         drop(state);
+        if let Some(connecting) = connecting {
+            connecting.abort();
+        }
+        for watch in watches.into_values() {
+            watch.abort();
+            watch.changed(ConnectivityState::Shutdown);
+        }
         for (_, call) in calls {
             if let Some(call) = call.upgrade() {
                 call.cancel(details);
@@ -126,12 +296,18 @@ impl Channel {
     }
 }
 
-impl Drop for ChannelState {
+impl Drop for OfProcess {
     fn drop(&mut self) {
-        let engine = self.lock().engine.take();
-        match engine {
-            Some((generation, engine)) if generation != runtime::generation() => mem::forget(engine),
-            other => drop(other),
+        let state = mem::take(self.state.get_mut().unwrap_or_else(PoisonError::into_inner));
+        if self.generation != runtime::generation() {
+            // It belongs to the parent process.
+            return mem::forget(state);
+        }
+        if let Some(connecting) = &state.connecting {
+            connecting.abort();
+        }
+        for watch in state.watches.values() {
+            watch.abort();
         }
     }
 }

@@ -62,6 +62,17 @@ struct State {
     callbacks: Vec<(Py<PyAny>, Py<PyAny>)>,
 }
 
+impl State {
+    /// Keeps a waiter, unless its thread, which polls again after each signal interval, waits already.
+    fn wait(&mut self, interest: Interest, waiter: Waiter) {
+        let is_there =
+            self.waiters.iter().any(|(of, other)| *of == interest && other.is_same_thread(&waiter));
+        if !is_there {
+            self.waiters.push((interest, waiter));
+        }
+    }
+}
+
 #[derive(Default)]
 struct Messages {
     queue: VecDeque<Bytes>,
@@ -159,7 +170,7 @@ impl Exchange {
         if state.received.is_over {
             return Some(Received::Over);
         }
-        state.waiters.push((MESSAGE | END, poller.waiter(py)));
+        state.wait(MESSAGE | END, poller.waiter(py));
         None
     }
 
@@ -176,13 +187,25 @@ impl Exchange {
         Sent::Done
     }
 
+    /// Adds the only message to send.
+    pub(crate) fn send_only(&self, message: Message) {
+        let mut state = self.lock();
+        if state.ended.is_none() {
+            state.to_send.push(message.0);
+        }
+        state.to_send.is_over = true;
+        let sender = state.sender.take();
+        drop(state);
+        wake(sender);
+    }
+
     /// Waits for room for a message to send.
     pub(crate) fn poll_room(&self, py: Python<'_>, poller: Poller<'_>) -> bool {
         let mut state = self.lock();
         if state.ended.is_some() || state.to_send.is_over || state.to_send.has_room() {
             return true;
         }
-        state.waiters.push((ROOM | END, poller.waiter(py)));
+        state.wait(ROOM | END, poller.waiter(py));
         false
     }
 
@@ -204,7 +227,7 @@ impl Exchange {
         if let Some(ended) = &state.ended {
             return Some(Arc::new(ended.initial_metadata.clone()));
         }
-        state.waiters.push((HEADERS | END, poller.waiter(py)));
+        state.wait(HEADERS | END, poller.waiter(py));
         None
     }
 
@@ -214,7 +237,7 @@ impl Exchange {
         if let Some(ended) = &state.ended {
             return Some(Arc::clone(ended));
         }
-        state.waiters.push((END, poller.waiter(py)));
+        state.wait(END, poller.waiter(py));
         None
     }
 

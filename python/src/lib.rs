@@ -1,6 +1,7 @@
 //! Native part of the Python package `thalweg`. It connects Python's objects with `thalweg-engine`; see `docs/python.md`.
 
 mod awaitable;
+mod blocking;
 mod channel;
 mod channelz;
 mod credentials;
@@ -29,6 +30,8 @@ mod _native {
     #[pymodule_export]
     use super::awaitable::Awaitable;
     #[pymodule_export]
+    use super::blocking::BlockingUnaryUnary;
+    #[pymodule_export]
     use super::channel::Channel;
     #[pymodule_export]
     use super::channelz::{
@@ -39,6 +42,8 @@ mod _native {
     use super::credentials::{ChannelCredentials, ServerCredentials};
     #[pymodule_export]
     use super::loops::forget_loop;
+    #[pymodule_export]
+    use super::metadata::InvalidMetadata;
     #[pymodule_export]
     use super::queue::CompletionQueue;
     #[pymodule_export]

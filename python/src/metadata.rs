@@ -1,6 +1,7 @@
 //! Conversion of metadata between Python's pairs and header fields.
 
 use http::HeaderMap;
+use pyo3::create_exception;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -8,6 +9,13 @@ use pyo3::types::{PyBytes, PyString, PyTuple};
 use thalweg_core::metadata::{
     AsciiMetadataKey, AsciiMetadataValue, BinaryMetadataKey, BinaryMetadataValue, KeyAndValueRef, MetadataMap,
 };
+
+create_exception!(
+    thalweg._native,
+    InvalidMetadata,
+    PyValueError,
+    "Metadata that cannot be sent: its key is no lower-case header name, or its value no printable ASCII text."
+);
 
 /// Suffix of the keys of binary values.
 const BINARY: &str = "-bin";
@@ -44,7 +52,7 @@ fn append(metadata: &mut MetadataMap, pair: &Bound<'_, PyAny>) -> PyResult<()> {
     if appended {
         return Ok(());
     }
-    Err(PyValueError::new_err(format!("metadata was invalid: {}", pair.repr()?)))
+    Err(InvalidMetadata::new_err(format!("metadata was invalid: {}", pair.repr()?)))
 }
 
 fn append_valid(metadata: &mut MetadataMap, key: &[u8], value: &[u8]) -> bool {

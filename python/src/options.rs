@@ -9,6 +9,7 @@ use std::time::Duration;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
+use thalweg_core::Code;
 use thalweg_engine::server::ServerConfig;
 use thalweg_engine::service_config::PolicyRegistry;
 use thalweg_engine::{
@@ -36,6 +37,15 @@ pub(crate) fn timeout(seconds: Option<f64>) -> PyResult<Option<Duration>> {
         // Also infinite: no deadline.
         Some(seconds) => Ok(Duration::try_from_secs_f64(seconds.max(0.0)).ok()),
     }
+}
+
+/// Returns the number of a status code.
+pub(crate) fn code(number: i32) -> PyResult<Code> {
+    let code = Code::from_i32(number);
+    if code as i32 == number {
+        return Ok(code);
+    }
+    Err(PyValueError::new_err(format!("no status code has the number {number}")))
 }
 
 /// Returns the encoding of a member of `grpc.Compression`, or its number.

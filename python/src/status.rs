@@ -57,6 +57,12 @@ impl Ended {
         }
     }
 
+    /// Returns the end of a call that this side has ended, for another reason than cancellation by the application.
+    #[cold]
+    pub(crate) fn local(code: Code, details: impl Into<String>) -> Self {
+        Self { code, is_cancelled: false, ..Self::cancelled(details) }
+    }
+
     #[cold]
     pub(crate) fn cancelled(details: impl Into<String>) -> Self {
         Self {

@@ -7,12 +7,14 @@ use std::task::Poll;
 use std::time::Instant;
 
 use http::HeaderMap;
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 use thalweg_core::Code;
 use thalweg_engine::{self as engine, CallOptions, Method};
 
 use crate::awaitable::{Awaitable, Operation, Poller, block_on};
+use crate::blocking;
 use crate::channel::{Channel, ChannelState, InFlight};
 use crate::exchange::{Exchange, Outgoing, Received, Sent};
 use crate::message::Message;
@@ -46,12 +48,11 @@ impl StreamMethod {
         timeout: Option<f64>,
         metadata: Option<Given>,
         wait_for_ready: Option<bool>,
-        compression: Option<Bound<'_, PyAny>>,
+        compression: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<StreamCall> {
-        let channel_options = self.channel.get().state().call_options();
-        let call_options =
-            options::call_options(channel_options, timeout, wait_for_ready, compression.as_ref())?;
-        let deadline = call_options.timeout.map(|timeout| Instant::now() + timeout);
+        let call_options = self.channel.get().state().call_options();
+        let call_options = options::call_options(call_options, timeout, wait_for_ready, compression)?;
+        let deadline = call_options.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         let exchange = Exchange::new(Arc::clone(completions.get().queue()));
         let weak: Weak<Exchange> = Arc::downgrade(&exchange);
         let (engine, key) = self.channel.get().state().start(weak)?;
@@ -66,7 +67,7 @@ impl StreamMethod {
         };
         runtime::runtime()?.spawn(start.run());
         let deserializer = self.deserializer.as_ref().map(|it| it.clone_ref(py));
-        Ok(StreamCall { exchange, completions, deadline, deserializer })
+        Ok(StreamCall { exchange, completions, deadline, deserializer, generation: runtime::generation() })
     }
 }
 
@@ -128,22 +129,47 @@ impl Start {
 /// A call of a client. Python adds what differs between grpcio's interfaces and call types.
 #[pyclass(frozen, weakref, module = "thalweg._native")]
 pub(crate) struct StreamCall {
-    exchange: Arc<Exchange>,
-    completions: Py<CompletionQueue>,
-    deadline: Option<Instant>,
-    deserializer: Option<Py<PyAny>>,
+    pub(crate) exchange: Arc<Exchange>,
+    pub(crate) completions: Py<CompletionQueue>,
+    pub(crate) deadline: Option<Instant>,
+    pub(crate) deserializer: Option<Py<PyAny>>,
+    /// Of the process that makes the call.
+    pub(crate) generation: u64,
 }
 
 #[pymethods]
 impl StreamCall {
+    /// Returns a call that has failed before it was sent.
+    #[staticmethod]
+    fn failed(completions: Py<CompletionQueue>, code: i32, details: &str) -> PyResult<Self> {
+        let exchange = Exchange::new(Arc::clone(completions.get().queue()));
+        exchange.end(Ended::local(options::code(code)?, details));
+        let generation = runtime::generation();
+        Ok(Self { exchange, completions, deadline: None, deserializer: None, generation })
+    }
+
     /// Returns an awaitable of the next response; `None` after the last one of a call that ended with OK.
     fn receive(&self, py: Python<'_>) -> PyResult<Py<Awaitable>> {
         Awaitable::create(py, Arc::new(self.receiving(py)), &self.completions)
     }
 
-    /// Waits for the next response; `None` after the last one, whatever the status.
+    /// Waits for the next response; `None` after the last one, whatever the status, or if it cannot be deserialized,
+    /// which fails the call.
     fn receive_blocking(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
-        block_on(py, &Receive { raises: false, ..self.receiving(py) }, None)
+        self.check_process()?;
+        block_on(py, &ReceiveBlocking(self), None)
+    }
+
+    /// Takes the only response of an ended call, in bytes.
+    fn take_response<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
+        let ended = self.exchange.ended()?;
+        if let Some(response) = &ended.response {
+            return Some(PyBytes::new(py, response));
+        }
+        match self.exchange.poll_receive(py, Poller::Thread)? {
+            Received::Message(message) => Some(PyBytes::new(py, &message)),
+            Received::Over | Received::Ended(_) => None,
+        }
     }
 
     /// Adds a request, and returns an awaitable of room for another. `False`: it was too late.
@@ -158,10 +184,17 @@ impl StreamCall {
 
     /// Adds a request and waits for room for another. Returns false if it was too late.
     fn send_blocking(&self, py: Python<'_>, message: Bound<'_, PyAny>) -> PyResult<bool> {
+        self.check_process()?;
         match self.exchange.send(Message::from_python(message)?) {
             Sent::Done => block_on(py, &Room(Arc::clone(&self.exchange)), None).map(|_| true),
             Sent::TooLate(_) => Ok(false),
         }
+    }
+
+    /// Adds the only request.
+    fn send_only(&self, message: Bound<'_, PyAny>) -> PyResult<()> {
+        self.exchange.send_only(Message::from_python(message)?);
+        Ok(())
     }
 
     /// Ends the requests.
@@ -173,6 +206,11 @@ impl StreamCall {
     #[pyo3(signature = (details = CANCELLED))]
     fn cancel(&self, details: &str) -> bool {
         self.exchange.end(Ended::cancelled(details))
+    }
+
+    /// Ends the call with this status, unless it has ended.
+    fn fail(&self, code: i32, details: &str) -> PyResult<bool> {
+        Ok(self.exchange.end(Ended::local(options::code(code)?, details)))
     }
 
     fn cancelled(&self) -> bool {
@@ -194,6 +232,7 @@ impl StreamCall {
 
     /// Waits for the server's initial metadata.
     fn initial_metadata_blocking(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        self.check_process()?;
         block_on(py, &Headers(Arc::clone(&self.exchange)), None)
     }
 
@@ -205,7 +244,11 @@ impl StreamCall {
     /// Waits for the end, at most `timeout` seconds. Returns whether it has come.
     #[pyo3(signature = (timeout = None))]
     fn end_blocking(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
-        let deadline = options::timeout(timeout)?.map(|timeout| Instant::now() + timeout);
+        if self.exchange.ended().is_some() {
+            return Ok(true);
+        }
+        self.check_process()?;
+        let deadline = options::timeout(timeout)?.and_then(|timeout| Instant::now().checked_add(timeout));
         block_on(py, &End(Arc::clone(&self.exchange)), deadline).map(|ended| ended.is_some())
     }
 
@@ -224,9 +267,17 @@ impl StreamCall {
 }
 
 impl StreamCall {
+    /// Returns an error in a child process made by `fork`, where nothing would ever happen to the call.
+    fn check_process(&self) -> PyResult<()> {
+        if self.generation == runtime::generation() {
+            return Ok(());
+        }
+        Err(PyRuntimeError::new_err("the call belongs to the parent process; make a new call after fork"))
+    }
+
     fn receiving(&self, py: Python<'_>) -> Receive {
         let deserializer = self.deserializer.as_ref().map(|it| it.clone_ref(py));
-        Receive { exchange: Arc::clone(&self.exchange), deserializer, raises: true }
+        Receive { exchange: Arc::clone(&self.exchange), deserializer }
     }
 }
 
@@ -234,8 +285,6 @@ impl StreamCall {
 struct Receive {
     exchange: Arc<Exchange>,
     deserializer: Option<Py<PyAny>>,
-    /// Whether a status other than OK is raised.
-    raises: bool,
 }
 
 impl Operation for Receive {
@@ -248,7 +297,7 @@ impl Operation for Receive {
                     None => Ok(bytes.into_any().unbind()),
                 }
             }
-            Received::Ended(ended) if self.raises && ended.code != Code::Ok => Err(ended.aio_error(py)),
+            Received::Ended(ended) if ended.code != Code::Ok => Err(ended.aio_error(py)),
             Received::Over | Received::Ended(_) => Ok(py.None()),
         })
     }
@@ -256,6 +305,28 @@ impl Operation for Receive {
     fn cancel(&self, _: Python<'_>) {
         self.exchange.end(Ended::cancelled(CANCELLED));
     }
+}
+
+/// Takes the next response, on behalf of a thread.
+struct ReceiveBlocking<'a>(&'a StreamCall);
+
+impl Operation for ReceiveBlocking<'_> {
+    fn poll(&self, py: Python<'_>, poller: Poller<'_>) -> Option<PyResult<Py<PyAny>>> {
+        Some(match self.0.exchange.poll_receive(py, poller)? {
+            Received::Message(message) => {
+                let deserializer = self.0.deserializer.as_ref();
+                blocking::deserialize(py, deserializer, &message).map(|response| {
+                    response.unwrap_or_else(|| {
+                        self.0.exchange.end(Ended::local(Code::Internal, blocking::NOT_DESERIALIZED));
+                        py.None()
+                    })
+                })
+            }
+            Received::Over | Received::Ended(_) => Ok(py.None()),
+        })
+    }
+
+    fn cancel(&self, _: Python<'_>) {}
 }
 
 /// Waits for room for another request.

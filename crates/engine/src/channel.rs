@@ -477,6 +477,35 @@ impl Channel {
         self.shared.endpoints.state()
     }
 
+    /// Waits until the state of the channel differs from `last`, and returns it. States that last shorter than it takes
+    /// to wake the caller may be skipped. It neither connects the channel nor keeps it from dropping to `IDLE`.
+    ///
+    /// # Cancel safety
+    /// Dropping the future has no effect.
+    pub async fn state_changed(&self, last: ConnectivityState) -> ConnectivityState {
+        loop {
+            // Created before checking the state, so that later changes are not missed.
+            let changed = self.shared.endpoints.state_changed();
+            let state = self.state();
+            if state != last {
+                return state;
+            }
+            changed.await;
+        }
+    }
+
+    /// Connects the channel and waits until it is `READY`. A failed attempt is repeated after the channel's backoff.
+    ///
+    /// # Errors
+    /// Returns an error if the runtime shuts down.
+    ///
+    /// # Cancel safety
+    /// Dropping the future ends the repetitions; an attempt in progress continues.
+    pub async fn connect_with_retries(&self) -> Result<(), ConnectError> {
+        let connected = self.shared.endpoints.connected(None, true).await;
+        connected.map(drop).map_err(|status| ConnectError::Unavailable(status.message().to_owned()))
+    }
+
     /// Resets the connection backoff and retries at once after a failed attempt, for example when the network is back.
     /// Waiting calls ([`CallOptions::wait_for_ready`]) continue when it connects.
     pub fn reset_connect_backoff(&self) {

@@ -7,6 +7,8 @@
 __version__ = "1.85.3"
 
 from thalweg.grpc import _fork
+from thalweg.grpc._channel import insecure_channel
+from thalweg.grpc._connectivity import channel_ready_future
 from thalweg.grpc._credentials import (
     AuthMetadataContext,
     AuthMetadataPlugin,
@@ -40,6 +42,7 @@ from thalweg.grpc._handlers import (
     unary_unary_rpc_method_handler,
 )
 from thalweg.grpc._install import install
+from thalweg.grpc._interceptor import intercept_channel
 from thalweg.grpc._interfaces import (
     Call,
     Channel,

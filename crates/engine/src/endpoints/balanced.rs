@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use thalweg_balance::ConnectivityState;
 use tokio::runtime::Handle;
+use tokio::sync::futures::Notified;
 use tokio::time::timeout_at;
 
 use super::control::{BalancedConfig, Control, EndpointFactory, Signals};
@@ -133,6 +134,11 @@ impl Balanced {
 
     pub(super) fn state(&self) -> ConnectivityState {
         self.views.current().state
+    }
+
+    /// Waits for the next decision, also if that comes before the future is polled.
+    pub(super) fn state_changed(&self) -> Notified<'_> {
+        self.views.decided()
     }
 
     pub(super) fn events(&self) -> &EventLog {

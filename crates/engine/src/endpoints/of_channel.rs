@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use thalweg_balance::ConnectivityState;
 use thalweg_balance::retry::prefer_untried;
+use tokio::sync::futures::Notified;
 
 use super::attempt_counts::AttemptCounts;
 use super::balanced::Balanced;
@@ -215,6 +216,14 @@ impl Endpoints {
         match &self.kind {
             Kind::One(set) => set.connectivity(),
             Kind::Balanced(balanced) => balanced.state(),
+        }
+    }
+
+    /// Waits until the state of the channel may have changed, also if it does before the future is polled.
+    pub(crate) fn state_changed(&self) -> Notified<'_> {
+        match &self.kind {
+            Kind::One(set) => set.state_changed(),
+            Kind::Balanced(balanced) => balanced.state_changed(),
         }
     }
 

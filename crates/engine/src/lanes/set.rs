@@ -8,6 +8,7 @@ use thalweg_balance::ConnectivityState;
 use thalweg_lanes::Trial;
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
 
 use super::choice::{LaneChoice, Ready, ReadyLane};
 use super::connecting::Connector;
@@ -35,6 +36,8 @@ pub(crate) struct LaneSet {
     ready: PerThread<LaneChoice>,
     /// Notified when a lane becomes ready.
     became_ready: Notify,
+    /// Notified when the state of a lane has changed.
+    changed: Notify,
     connector: Arc<Connector>,
     all: Mutex<LaneList>,
     policy_task: Option<PolicyTask>,
@@ -69,6 +72,7 @@ impl LaneSet {
                 observer,
                 ready: PerThread::default(),
                 became_ready: Notify::new(),
+                changed: Notify::new(),
                 all: Mutex::new(LaneList {
                     lanes: (0..opened).map(lane).collect(),
                     closing: Vec::new(),
@@ -260,6 +264,11 @@ impl LaneSet {
         }
         let lead = Arc::clone(&self.all().lanes[0]);
         lead.connectivity()
+    }
+
+    /// Waits until the state of the endpoint may have changed, also if it does before the future is polled.
+    pub(crate) fn state_changed(&self) -> Notified<'_> {
+        self.changed.notified()
     }
 
     fn note_state(&self) {
@@ -473,6 +482,7 @@ impl LaneObserver for LaneSet {
         // A lane or connection whose last reference this is gets dropped without a lock.
         drop(former);
         self.note_state();
+        self.changed.notify_waiters();
         if is_empty {
             // The woken calls connect a lane, or fail.
             self.queue().wake_all();

@@ -447,6 +447,41 @@ async fn silent_address_delays_the_first_connection_by_250_ms_and_later_ones_not
 }
 
 #[tokio::test(start_paused = true)]
+async fn state_changes_are_reported_while_a_channel_connects_with_retries() {
+    for policy in [PolicyConfig::default(), PolicyConfig::RoundRobin] {
+        let network = Network::default();
+        let list = EndpointList::new(endpoints(&[1]));
+        let channel = network.channel(list, |config| config.load_balancing = policy);
+        let idle = ConnectivityState::Idle;
+        assert!(timeout(Duration::from_secs(3600), channel.state_changed(idle)).await.is_err(), "it stays idle");
+        assert_eq!(network.attempts.load(Ordering::Relaxed), 0, "it does not connect");
+        // A state other than the last is returned at once.
+        assert_eq!(soon(channel.state_changed(ConnectivityState::Ready)).await, idle);
+        let connecting = tokio::spawn({
+            let channel = channel.clone();
+            async move { channel.connect_with_retries().await }
+        });
+        let mut state = idle;
+        while state != ConnectivityState::TransientFailure {
+            state = soon(channel.state_changed(state)).await;
+            assert_ne!(state, idle);
+        }
+        let changed = tokio::spawn({
+            let channel = channel.clone();
+            async move { channel.state_changed(ConnectivityState::TransientFailure).await }
+        });
+        sleep(Duration::from_secs(30)).await;
+        assert!(network.attempts.load(Ordering::Relaxed) > 2, "failed attempts are repeated");
+        assert!(!connecting.is_finished() && !changed.is_finished(), "a failure lasts until it is connected");
+        network.start(1);
+        connecting.await.expect("no panic").expect("a connection");
+        assert_eq!(changed.await.expect("no panic"), ConnectivityState::Ready);
+        soon(network.stop(1)).await.expect("no panic");
+        assert_ne!(soon(channel.state_changed(ConnectivityState::Ready)).await, ConnectivityState::Ready);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn idle_channel_closes_its_connections_until_the_next_call() {
     let network = Network::default();
     let services = [1, 2].map(|number| network.start(number));
