@@ -97,6 +97,8 @@ impl ChannelSettings {
         // The caller may need the processor for Python.
         config.busy_poll = Some(Duration::ZERO);
         config.proxy = ProxyConfig::Environment;
+        // Only the server limits metadata.
+        config.call_options.max_sent_metadata_size = usize::MAX;
         // grpcio counts the same way.
         config.http2.max_header_list_size = 16 << 10;
         let mut this = Self { config, tls_name: None, reads_service_config: false };
@@ -130,14 +132,14 @@ impl ChannelSettings {
             "backoff_max_ms" => config.backoff.max_delay = setting.duration_or_max()?,
             "backoff_multiplier" => config.backoff.multiplier = setting.get()?,
             "connect_timeout_ms" => config.connect_timeout = setting.duration_or_max()?,
-            "lb_policy" => {
+            "grpc.lb_policy_name" => {
                 let name: String = setting.get()?;
                 let json = format!("{{\"loadBalancingConfig\":[{{{name:?}:{{}}}}]}}");
                 let parsed = ServiceConfig::parse(&json, &PolicyRegistry::default());
                 let parsed = parsed.map_err(|error| setting.invalid(error))?;
                 config.load_balancing = parsed.load_balancing.unwrap_or_default();
             }
-            "service_config" => {
+            "grpc.service_config" => {
                 let json: String = setting.get()?;
                 let parsed = ServiceConfig::parse(&json, &PolicyRegistry::default());
                 parsed.map_err(|error| setting.invalid(error))?;
@@ -153,7 +155,7 @@ impl ChannelSettings {
                 let uses_proxies: bool = setting.get()?;
                 config.proxy = if uses_proxies { ProxyConfig::Environment } else { ProxyConfig::Off };
             }
-            "proxy" => {
+            "grpc.http_proxy" => {
                 let url: String = setting.get()?;
                 let proxy = url.parse().map_err(|error| setting.invalid(error))?;
                 config.proxy = ProxyConfig::Through(proxy);
@@ -317,7 +319,7 @@ impl<'py> Setting<'py> {
     }
 
     fn invalid(&self, error: impl std::fmt::Display) -> PyErr {
-        PyValueError::new_err(format!("setting `{}`: {error}", self.name))
+        PyValueError::new_err(format!("option {}: {error}", self.name))
     }
 }
 

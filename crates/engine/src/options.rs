@@ -9,6 +9,7 @@ use thalweg_balance::service_config::{AttemptPolicy, MethodConfig};
 use crate::call_peer::CallPeer;
 use crate::fnv::Fnv1a;
 use crate::grpc::compression::{Encoding, EncodingSet};
+use crate::grpc::metadata::SENT_SIZE_MAX;
 
 /// Default maximum size of a received message, 4 MiB, as in every gRPC implementation.
 pub const MAX_DECODING_MESSAGE_SIZE: usize = 4 * 1024 * 1024;
@@ -25,6 +26,9 @@ pub struct CallOptions {
     pub max_decoding_message_size: usize,
     /// Maximum size of a sent message in bytes; unlimited by default.
     pub max_encoding_message_size: usize,
+    /// Maximum size of the metadata that a call sends, in bytes as counted by RFC 9113 §10.5.1; 16 KiB by default, which
+    /// most servers accept. A call with more ends with RESOURCE_EXHAUSTED. A server's own limit applies, too.
+    pub max_sent_metadata_size: usize,
     /// Compression of sent messages; none by default. A server that does not support the encoding ends the call with
     /// UNIMPLEMENTED and lists those it supports.
     pub send_compressed: Option<Encoding>,
@@ -60,6 +64,7 @@ impl Default for CallOptions {
         Self {
             max_decoding_message_size: MAX_DECODING_MESSAGE_SIZE,
             max_encoding_message_size: usize::MAX,
+            max_sent_metadata_size: SENT_SIZE_MAX,
             send_compressed: None,
             compression_threshold: COMPRESSION_THRESHOLD,
             accept_compressed: EncodingSet::ALL,

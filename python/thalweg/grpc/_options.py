@@ -106,7 +106,7 @@ def _flag(setting: str, inverted: bool = False) -> Apply:
 
 
 def _text(setting: str) -> Apply:
-    """Sets a text."""
+    """Sets a text. A setting that the native module may reject has the name of its option, which is in the error."""
 
     def apply(settings: Settings, name: str, value: Any) -> None:
         settings[setting] = text(name, value)
@@ -273,7 +273,7 @@ OPTIONS: dict[str, Option] = {
     "grpc.enable_http_proxy": _channel(
         _OTHER, "reads https_proxy and no_proxy, not grpc_proxy and http_proxy", _flag("uses_proxies")
     ),
-    "grpc.http_proxy": _channel(_BETTER, "also https:// and socks5:// proxies", _text("proxy")),
+    "grpc.http_proxy": _channel(_BETTER, "also https:// and socks5:// proxies", _text("grpc.http_proxy")),
     "grpc.address_http_proxy": _unsupported("use grpc.http_proxy"),
     "grpc.address_http_proxy_enabled_addresses": _unsupported("use grpc.http_proxy"),
     "grpc.http_connect_server": _unsupported("use grpc.http_proxy"),
@@ -284,8 +284,8 @@ OPTIONS: dict[str, Option] = {
     ),
     "grpc.dns_ares_query_timeout": _unsupported("set grpc.min_reconnect_backoff_ms, which includes the resolution"),
     # Balancing, service config, retries.
-    "grpc.lb_policy_name": _channel(_BETTER, "an unknown policy is an error", _text("lb_policy")),
-    "grpc.service_config": _channel(_BETTER, "an invalid one is an error at once", _text("service_config")),
+    "grpc.lb_policy_name": _channel(_BETTER, "an unknown policy is an error", _text("grpc.lb_policy_name")),
+    "grpc.service_config": _channel(_BETTER, "an invalid one is an error at once", _text("grpc.service_config")),
     "grpc.service_config_disable_resolution": _channel(
         _SAME, "service configs are read from DNS only with 0", _flag("service_config_from_dns", inverted=True)
     ),

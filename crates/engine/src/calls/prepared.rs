@@ -12,7 +12,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::call_context::{CallContext, CallProgress, Phase};
 use crate::channel::Channel;
 use crate::connection::{CallPosition, Connection, Outgoing, SlotKey};
-use crate::grpc::{metadata, request};
+use crate::grpc::request;
 use crate::measure::CallMeasure;
 use crate::method::Method;
 use crate::options::CallOptions;
@@ -104,7 +104,7 @@ impl Prepared {
         // Round timeouts are part of the shared headers.
         let (shared_timeout, own_timeout) =
             if timeout.is_some_and(timeout::is_round) { (timeout, None) } else { (None, timeout) };
-        let emitted = request::emit(own_timeout, encoding, metadata, metadata::SENT_SIZE_MAX, &mut extra);
+        let emitted = request::emit(own_timeout, encoding, metadata, options.max_sent_metadata_size, &mut extra);
         emitted.map_err(|error| refused(error.into())).inspect_err(|status| measure.fail(status))?;
         let fixed = channel.request_headers(method, options.accept_compressed, shared_timeout);
         Ok(Self {
@@ -184,7 +184,7 @@ impl Prepared {
         let mut extra = FieldList::new();
         let encoding = self.outgoing.encoding;
         // It fits like the first one, because the injected fields have the same length.
-        let emitted = request::emit(timeout, encoding, &injected, metadata::SENT_SIZE_MAX, &mut extra);
+        let emitted = request::emit(timeout, encoding, &injected, usize::MAX, &mut extra);
         emitted.is_ok().then_some(extra)
     }
 
