@@ -122,11 +122,11 @@ fn pause() -> MutexGuard<'static, Option<Arc<Pause>>> {
     PAUSE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Pauses the I/O threads. Called before `fork`.
+/// Pauses the I/O threads. Called before `fork`. Returns the descriptor that [`mark`] has registered, if there are any.
 #[pyfunction]
-pub(crate) fn before_fork() {
+pub(crate) fn before_fork() -> Option<RawFd> {
     // SAFETY: a published runtime is never freed.
-    let Some(runtime) = (unsafe { RUNTIME.load(Ordering::Acquire).as_ref() }) else { return };
+    let runtime = unsafe { RUNTIME.load(Ordering::Acquire).as_ref() }?;
     let begun = Arc::new(Pause::default());
     let threads = runtime.metrics().num_workers();
     for _ in 0..threads {
@@ -135,6 +135,7 @@ pub(crate) fn before_fork() {
     }
     begun.wait(threads);
     *pause() = Some(begun);
+    marker().map(|marker| marker.socket.as_raw_fd())
 }
 
 /// Resumes the I/O threads. Called in the parent process after `fork`, or if it has failed.
@@ -145,15 +146,13 @@ pub(crate) fn after_fork_in_parent() {
     }
 }
 
-/// Leaves the runtime to the parent process. Called in a child process after `fork`. Returns the descriptor that
-/// [`mark`] has registered.
+/// Leaves the runtime to the parent process. Called in a child process after `fork`.
 #[pyfunction]
-pub(crate) fn after_fork_in_child() -> Option<RawFd> {
+pub(crate) fn after_fork_in_child() {
     *pause() = None;
+    *marker() = None;
     RUNTIME.store(ptr::null_mut(), Ordering::Release);
     GENERATION.fetch_add(1, Ordering::Relaxed);
-    let marker = MARKER.lock().unwrap_or_else(PoisonError::into_inner).take()?;
-    Some(marker.socket.as_raw_fd())
 }
 
 /// A socket, and its peer.
@@ -174,6 +173,10 @@ fn mark(runtime: &Runtime) -> std::io::Result<()> {
     // Kept for good: a child process must not deregister it.
     let socket = tokio::net::UnixStream::from_std(socket)?;
     let marker = Box::leak(Box::new(Marker { socket, _peer: peer }));
-    *MARKER.lock().unwrap_or_else(PoisonError::into_inner) = Some(marker);
+    *self::marker() = Some(marker);
     Ok(())
+}
+
+fn marker() -> MutexGuard<'static, Option<&'static Marker>> {
+    MARKER.lock().unwrap_or_else(PoisonError::into_inner)
 }

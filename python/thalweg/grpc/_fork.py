@@ -16,29 +16,35 @@ from typing import Iterator, Optional
 from thalweg import _native
 
 
+#: The sockets of the parent at the fork. A child cannot find them: it shares the epoll instance, which the parent changes.
+_sockets: "list[int]" = []
+
+
 def register() -> None:
     """Registers the handlers of this process. To be called once."""
-    os.register_at_fork(
-        before=_native.before_fork,
-        after_in_parent=_native.after_fork_in_parent,
-        after_in_child=_after_in_child,
-    )
+    os.register_at_fork(before=_before, after_in_parent=_after_in_parent, after_in_child=_after_in_child)
+
+
+def _before() -> None:
+    marker = _native.before_fork()
+    if marker is not None:
+        _sockets[:] = _sockets_with(marker)
+
+
+def _after_in_parent() -> None:
+    _native.after_fork_in_parent()
+    _sockets.clear()
 
 
 def _after_in_child() -> None:
-    marker = _native.after_fork_in_child()
-    if marker is not None:
-        _close_sockets(marker)
+    _native.after_fork_in_child()
+    if _sockets:
+        _close(_sockets)
+        _sockets.clear()
 
 
-def _close_sockets(marker: int) -> None:
-    """Closes the sockets that are registered with the same epoll instance as `marker`.
-
-    Their numbers stay taken, by `/dev/null`: objects that own them may close them later.
-    """
-    sockets = _sockets_with(marker)
-    if not sockets:
-        return
+def _close(sockets: "list[int]") -> None:
+    """Closes descriptors. Their numbers stay taken, by `/dev/null`: objects that own them may close them later."""
     null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     try:
         for descriptor in sockets:
@@ -48,6 +54,7 @@ def _close_sockets(marker: int) -> None:
 
 
 def _sockets_with(marker: int) -> "list[int]":
+    """Returns the sockets that are registered with the same epoll instance as `marker`."""
     try:
         descriptors = [int(name) for name in os.listdir("/proc/self/fd")]
     except OSError:
