@@ -97,7 +97,8 @@ def test_version_of_the_distribution_is_that_of_the_interface():
         ("1.60.0", "1.60.1", True),
         ("1.60.0", "1.60.0.dev0", True),
         ("1.60.0.dev0", "1.60.0", False),
-        ("1.60.0rc1", "1.61.0", False),
+        ("1.60.0rc1", "1.61.0", True),
+        ("1.60.0rc1", "1.60.1", False),
     ],
 )
 def test_versions_are_compared_as_in_grpcio(version1, version2, expected):

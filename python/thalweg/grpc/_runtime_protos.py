@@ -1,12 +1,13 @@
 """Modules generated from .proto files at run time, by grpcio-tools."""
 
+import importlib
 from types import ModuleType
 from typing import Any
 
 
 def _generate(function: str, protobuf_path: str) -> Any:
     try:
-        from grpc_tools import protoc
+        protoc = importlib.import_module("grpc_tools.protoc")
     except ImportError as error:
         if (error.name or "").partition(".")[0] != "grpc_tools":
             raise

@@ -3,8 +3,8 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -380,6 +380,37 @@ async fn certificates_are_renewed_without_restart() {
         connect(target, trusting(&authority)).await.expect_err("the first certificate is gone");
     }
     std::fs::remove_dir_all(folder).expect("the folder");
+}
+
+#[tokio::test]
+async fn configuration_is_renewed_before_handshakes() {
+    let (authority, next) = (Authority::new(), Authority::new());
+    let of = |authority: &Authority| {
+        ServerTlsConfig::new()
+            .identity(authority.identity("localhost"))
+            .client_ca_root(authority.certificate())
+    };
+    let unusable = ServerTlsConfig::new().identity(Identity::from_pem("", ""));
+    let renewals = Mutex::new(vec![Some(of(&next)), Some(unusable), None, None]);
+    let calls = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&calls);
+    let tls = of(&authority).renew_with(move || {
+        counted.fetch_add(1, Ordering::Relaxed);
+        let renewal = renewals.lock().expect("no panic").pop().flatten();
+        async move {
+            tokio::task::yield_now().await;
+            renewal
+        }
+    });
+    let target = secure(tls).await;
+    let client = |authority: &Authority| trusting(authority).identity(authority.identity("client"));
+    // The first, that again, an unusable one, and the next, which also has other clients.
+    for _ in 0..3 {
+        connect(&target, client(&authority)).await.expect("the first configuration");
+    }
+    connect(&target, client(&next)).await.expect("the next configuration");
+    assert_eq!(calls.load(Ordering::Relaxed), 4, "one renewal for each connection");
+    connect(&target, client(&authority)).await.expect_err("the first configuration is gone");
 }
 
 /// Returns the certificate shown to a client that asks for this name, or for none.
