@@ -139,6 +139,23 @@ def test_wrong_usage_is_told(arguments, text):
     assert text in run("-m", "thalweg.grpc", *arguments, status=2)
 
 
+def test_private_modules_of_aio_have_its_names():
+    run_code(
+        """
+        import thalweg.grpc
+        thalweg.grpc.install()
+        import grpc
+        from grpc.aio._call import AioRpcError
+        import grpc.aio._interceptor, grpc.aio._base_call, grpc.aio._base_channel, grpc.aio._base_server
+        assert AioRpcError is grpc.aio.AioRpcError
+        assert grpc.aio.__spec__.name == "thalweg.grpc.aio"
+        from grpc._interceptor import _UnaryOutcome
+        from grpc._channel import _InactiveRpcError, _MultiThreadedRendezvous, _Rendezvous
+        assert issubclass(_InactiveRpcError, grpc.RpcError)
+        """
+    )
+
+
 _PROTO = """
 syntax = "proto3";
 package test;
@@ -186,5 +203,14 @@ def test_packages_of_grpc_can_be_imported(modules):
         import thalweg.grpc
         thalweg.grpc.install()
         import {modules}
+        """
+    )
+
+
+def test_public_names_are_those_of_grpcio():
+    run_code(
+        """
+        import grpc, thalweg.grpc
+        assert sorted(thalweg.grpc.__all__) == sorted(grpc.__all__)
         """
     )

@@ -290,6 +290,19 @@ def test_a_wrong_value_is_an_error_that_names_its_option(name, value, error):
 
 
 @pytest.mark.thalweg_only
+def test_an_environment_variable_without_effect_is_logged_once(caplog, monkeypatch):
+    from thalweg.grpc import _options
+
+    monkeypatch.setattr(_options, "_is_environment_logged", False)
+    monkeypatch.setenv("GRPC_SSL_CIPHER_SUITES", "HIGH")
+    for _ in range(2):
+        _options.channel_settings(None)
+    (record,) = caplog.records
+    assert record.levelname == "WARNING"
+    assert "GRPC_SSL_CIPHER_SUITES has no effect" in record.getMessage()
+
+
+@pytest.mark.thalweg_only
 def test_each_option_tells_how_it_differs():
     from thalweg.grpc._options import OPTIONS, Support
 

@@ -64,6 +64,9 @@ class AuthMetadataContext(abc.ABC):
         method_name: Name of the method, such as `Add`.
     """
 
+    service_url: str
+    method_name: str
+
 
 class AuthMetadataPluginCallback(abc.ABC):
     """Takes the result of an `AuthMetadataPlugin`."""
@@ -95,7 +98,12 @@ class AuthMetadataPlugin(abc.ABC):
         raise NotImplementedError()
 
 
-class CallContext(NamedTuple("_CallContext", [("service_url", str), ("method_name", str)]), AuthMetadataContext):
+class _CallContext(NamedTuple):
+    service_url: str
+    method_name: str
+
+
+class CallContext(_CallContext, AuthMetadataContext):  # type: ignore[misc]
     """The `AuthMetadataContext` of a call."""
 
 

@@ -13,6 +13,15 @@ from typing import Any, Iterable, Optional, Sequence
 _REAL = "thalweg.grpc"
 _ALIAS = "grpc"
 
+#: Private modules of grpcio that other packages import names from, and the modules here that have these names.
+_ELSEWHERE = {
+    "grpc.aio._base_call": "thalweg.grpc.aio",
+    "grpc.aio._base_channel": "thalweg.grpc.aio",
+    "grpc.aio._base_server": "thalweg.grpc.aio",
+    "grpc.aio._call": "thalweg.grpc.aio",
+    "grpc.aio._interceptor": "thalweg.grpc.aio",
+}
+
 
 def install() -> None:
     """Makes `import grpc` import this package, in the whole process, and `grpc.aio` and so on its modules.
@@ -50,7 +59,7 @@ class _Finder(importlib.abc.MetaPathFinder):
         """Returns how to import a module of the alias; None for others."""
         if not fullname.startswith(_ALIAS + "."):
             return None
-        real = _REAL + fullname[len(_ALIAS) :]
+        real = _ELSEWHERE.get(fullname, _REAL + fullname[len(_ALIAS) :])
         found = importlib.util.find_spec(real)
         if found is None:
             return None

@@ -104,6 +104,10 @@ class _FailureOutcome(RpcError, _interfaces.Future, _interfaces.Call):
         return self.__next__()
 
 
+#: grpcio's name of the results of interceptors, which other packages import for annotations.
+_UnaryOutcome = _interfaces.Call
+
+
 class _Intercepted:
     """A method whose calls go through an interceptor."""
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import enum
 import logging
 import math
+import os
 from typing import Any, Callable, Iterable, NamedTuple, Optional
 
 from thalweg import _native
@@ -369,6 +370,31 @@ def _log(name: str, message: str) -> None:
         _LOGGER.warning("option %s: %s", name, message)
 
 
+#: Environment variables of grpcio that have no effect here, and what to do instead.
+ENVIRONMENT = {
+    "grpc_proxy": "proxies are read from https_proxy and no_proxy; or set the option grpc.http_proxy",
+    "no_grpc_proxy": "exceptions from proxies are read from no_proxy",
+    "GRPC_SSL_CIPHER_SUITES": "the cipher suites are those of TLS 1.3, and of TLS 1.2 with forward secrecy and AEAD",
+    "GRPC_SYSTEM_SSL_ROOTS_DIR": "set SSL_CERT_DIR",
+    "GRPC_NOT_USE_SYSTEM_SSL_ROOTS": "give root_certificates to ssl_channel_credentials",
+    "GRPC_TRACE": "there are no such traces",
+    "GRPC_XDS_BOOTSTRAP": "xDS is not supported",
+    "GRPC_XDS_BOOTSTRAP_CONFIG": "xDS is not supported",
+}
+
+_is_environment_logged = False
+
+
+def _log_environment() -> None:
+    """Logs environment variables that have no effect, once in the process."""
+    global _is_environment_logged
+    if not _is_environment_logged:
+        _is_environment_logged = True
+        for name, note in ENVIRONMENT.items():
+            if os.environ.get(name):
+                _LOGGER.warning("the environment variable %s has no effect: %s", name, note)
+
+
 def _pairs(options: Any) -> Iterable[tuple[str, Any]]:
     for pair in options or ():
         try:
@@ -383,6 +409,7 @@ def _pairs(options: Any) -> Iterable[tuple[str, Any]]:
 
 
 def _settings(options: Any, side: str, compression: Any) -> Settings:
+    _log_environment()
     settings: Settings = {}
     for name, value in _pairs(options):
         if value is None:
