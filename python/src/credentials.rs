@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
@@ -205,9 +206,9 @@ impl TlsSource {
         let tls = self.initial.tls(self.requires_client).timeout(handshake_timeout);
         let Some(fetcher) = &self.fetcher else { return tls };
         let (fetcher, requires_client) = (fetcher.clone_ref(py), self.requires_client);
-        let fetcher = std::sync::Arc::new(fetcher);
+        let fetcher = Arc::new(fetcher);
         tls.renew_with(move || {
-            let fetcher = std::sync::Arc::clone(&fetcher);
+            let fetcher = Arc::clone(&fetcher);
             async move {
                 // The GIL is not taken on an I/O thread.
                 let fetched = tokio::task::spawn_blocking(move || {
@@ -222,8 +223,8 @@ impl TlsSource {
 
 /// Calls the fetcher. It has logged its own exceptions.
 fn fetch(py: Python<'_>, fetcher: &Py<PyAny>) -> Option<CertificateConfiguration> {
-    let fetched = fetcher.call0(py).and_then(|fetched| fetched.extract(py).map_err(Into::into));
-    fetched.unwrap_or_else(|error: PyErr| {
+    let configuration = fetcher.call0(py).and_then(|result| result.extract(py));
+    configuration.unwrap_or_else(|error| {
         error.write_unraisable(py, Some(fetcher.bind(py)));
         None
     })
@@ -244,7 +245,7 @@ pub(crate) fn is_local(connection: &ConnectionInfo) -> bool {
 pub(crate) struct NotLocal;
 
 impl Router for NotLocal {
-    fn find(&self, _: &[u8]) -> Result<std::sync::Arc<ServerMethod>, Status> {
+    fn find(&self, _: &[u8]) -> Result<Arc<ServerMethod>, Status> {
         Err(Status::new(
             Code::Unavailable,
             "the server's local credentials accept connections of its machine only",

@@ -1,5 +1,6 @@
 //! Conversion of metadata between Python's pairs and header fields.
 
+use base64::Engine as _;
 use http::HeaderMap;
 use pyo3::create_exception;
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -7,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyString, PyTuple};
 use thalweg_core::metadata::{
-    AsciiMetadataKey, AsciiMetadataValue, BinaryMetadataKey, BinaryMetadataValue, KeyAndValueRef, MetadataMap,
+    AsciiMetadataKey, AsciiMetadataValue, BASE64, BinaryMetadataKey, BinaryMetadataValue, MetadataMap,
 };
 
 create_exception!(
@@ -87,17 +88,13 @@ pub(crate) fn to_python(py: Python<'_>, metadata: &HeaderMap) -> PyResult<Py<PyT
         PyResult::Ok(py.import("thalweg.grpc._metadata")?.getattr("Metadatum")?.unbind())
     })?;
     let mut pairs = Vec::with_capacity(metadata.len());
-    let metadata = MetadataMap::from_headers(metadata.clone());
-    for field in metadata.iter() {
-        pairs.push(match field {
-            KeyAndValueRef::Ascii(key, value) => {
-                let value = String::from_utf8_lossy(value.as_encoded_bytes());
-                pair.call1(py, (key.as_str(), value))?
-            }
-            KeyAndValueRef::Binary(key, value) => {
-                let value = value.to_bytes().unwrap_or_default();
-                pair.call1(py, (key.as_str(), PyBytes::new(py, &value)))?
-            }
+    for (key, value) in metadata {
+        let key = key.as_str();
+        pairs.push(if key.ends_with(BINARY) {
+            let value = BASE64.decode(value.as_bytes()).unwrap_or_default();
+            pair.call1(py, (key, PyBytes::new(py, &value)))?
+        } else {
+            pair.call1(py, (key, String::from_utf8_lossy(value.as_bytes())))?
         });
     }
     Ok(PyTuple::new(py, pairs)?.unbind())
