@@ -166,8 +166,8 @@ impl ChannelState {
         let runtime = runtime::runtime()?;
         let _entered = runtime.enter();
         let mut config = self.settings.config.clone();
-        self.settings.set_resolver(&self.target, &mut config)?;
-        let created = engine::Channel::new(&self.target, config)
+        let target = self.settings.set_resolver(&self.target, &mut config)?;
+        let created = engine::Channel::new(target, config)
             .map_err(|error| PyValueError::new_err(error.to_string()))?;
         state.engine = Some(created.clone());
         Ok(created)

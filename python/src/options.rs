@@ -169,19 +169,28 @@ impl ChannelSettings {
         Ok(())
     }
 
-    /// Sets the resolver of a target that the system's resolver cannot look up.
+    /// Sets the resolver of a target that the system's resolver cannot look up. Returns the target without its name
+    /// server.
     ///
     /// # Errors
     /// Returns `ValueError` if the target is invalid.
-    pub(crate) fn set_resolver(&self, target: &str, config: &mut ChannelConfig) -> PyResult<()> {
-        let has_name_server = target.strip_prefix("dns://").is_some_and(|rest| !rest.starts_with('/'));
+    pub(crate) fn set_resolver<'a>(
+        &self,
+        target: &'a str,
+        config: &mut ChannelConfig,
+    ) -> PyResult<&'a str> {
+        let with_name_server = target.strip_prefix("dns://").filter(|rest| !rest.starts_with('/'));
         let is_name = target.starts_with("dns:") || !target.contains(':') || is_host_and_port(target);
-        if has_name_server || self.reads_service_config && is_name {
+        if with_name_server.is_some() || self.reads_service_config && is_name {
             let resolver = DnsResolver::new(target);
             let resolver = resolver.map_err(|error| PyValueError::new_err(error.to_string()))?;
             config.set_resolver(resolver.service_config(self.reads_service_config));
         }
-        Ok(())
+        let Some((_, name)) = with_name_server.and_then(|rest| rest.split_once('/')) else {
+            return Ok(target);
+        };
+        config.name = Some(target.to_owned());
+        Ok(name)
     }
 }
 

@@ -1,6 +1,8 @@
 """Options of channels and servers by grpcio's names, and compression."""
 
 import json
+import socket
+import struct
 import threading
 import time
 
@@ -193,6 +195,81 @@ def test_round_robin_uses_all_addresses():
             while not (seen.calls and also_seen.calls):
                 assert time.monotonic() < deadline, (seen.calls, also_seen.calls)
                 echo.call(channel)
+
+
+# Name servers.
+
+
+class NameServer:
+    """A name server that knows one name.
+
+    Args:
+        name: The name, with the address 127.0.0.1.
+        service_config: The service config of the name in JSON.
+    """
+
+    _A, _TXT = 1, 16
+
+    def __init__(self, name, service_config):
+        self._records = {
+            (name, self._A): bytes((127, 0, 0, 1)),
+            ("_grpc_config." + name, self._TXT): self._text("grpc_config=" + service_config),
+        }
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._socket.bind(("127.0.0.1", 0))
+        self.address = f"127.0.0.1:{self._socket.getsockname()[1]}"
+        self._is_stopped = False
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._is_stopped = True
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as waker:
+            waker.sendto(b"", self._socket.getsockname())
+        self._thread.join()
+        self._socket.close()
+
+    @staticmethod
+    def _text(text):
+        """Returns the data of a TXT record, in strings of at most 255 bytes."""
+        parts = [text[start : start + 255].encode() for start in range(0, len(text), 255)]
+        return b"".join(bytes((len(part),)) + part for part in parts)
+
+    def _serve(self):
+        while True:
+            query, client = self._socket.recvfrom(4096)
+            if self._is_stopped:
+                return
+            labels, at = [], 12
+            while length := query[at]:
+                labels.append(query[at + 1 : at + 1 + length].decode())
+                at += 1 + length
+            question = query[12 : at + 5]
+            kind = int.from_bytes(query[at + 1 : at + 3], "big")
+            data = self._records.get((".".join(labels).lower(), kind))
+            known = any(name == ".".join(labels).lower() for name, _ in self._records)
+            flags = 0x8580 if known else 0x8583
+            header = query[:2] + struct.pack("!HHHHH", flags, 1, 0 if data is None else 1, 0, 0)
+            record = b"" if data is None else struct.pack("!HHHIH", 0xC00C, kind, 1, 60, len(data)) + data
+            self._socket.sendto(header + question + record, client)
+
+
+@pytest.mark.parametrize("reads_config", [False, True])
+def test_target_names_a_name_server_and_its_service_config_is_read_if_asked_for(reads_config):
+    choices = json.dumps([{"serviceConfig": json.loads(RETRIES)}])
+    options = [("grpc.service_config_disable_resolution", 0)] if reads_config else []
+    with NameServer("shop.test", choices) as server, echo.serving(behavior=FailsFirst(1)) as (address, seen):
+        target = f"dns://{server.address}/shop.test:{address.rpartition(':')[2]}"
+        with channel_to(target, *options) as channel:
+            if reads_config:
+                assert echo.call(channel) == b"request"
+                assert seen.calls == 2
+            else:
+                assert echo.failure(channel) == (grpc.StatusCode.UNAVAILABLE, "try again")
+                assert seen.calls == 1
 
 
 # Service config and retries.
