@@ -167,8 +167,8 @@ impl ChannelState {
         let _entered = runtime.enter();
         let mut config = self.settings.config.clone();
         let target = self.settings.set_resolver(&self.target, &mut config)?;
-        let created = engine::Channel::new(target, config)
-            .map_err(|error| PyValueError::new_err(error.to_string()))?;
+        let created =
+            engine::Channel::new(target, config).map_err(|error| PyValueError::new_err(error.to_string()))?;
         state.engine = Some(created.clone());
         Ok(created)
     }

@@ -102,12 +102,12 @@ impl ChannelSettings {
         // grpcio counts the same way.
         config.http2.max_header_list_size = 16 << 10;
         let mut this = Self { config, tls_name: None, reads_service_config: false };
-        let (mut interval, mut keepalive) = (None, Keepalive::every(Duration::MAX));
+        let (mut interval, mut keepalive) = (None, Keepalive::every(FOREVER));
         for (name, value) in settings.into_iter().flatten() {
             let value = Setting::new(&name, value)?;
             match value.name.as_str() {
                 "keepalive_ms" => interval = value.duration()?,
-                "keepalive_timeout_ms" => keepalive.timeout = value.duration_or_max()?,
+                "keepalive_timeout_ms" => keepalive.timeout = value.duration_or_forever()?,
                 "keepalive_without_calls" => keepalive.without_calls = value.get()?,
                 _ => this.apply(&value)?,
             }
@@ -128,10 +128,10 @@ impl ChannelSettings {
             "compression" => calls.send_compressed = Some(encoding(&setting.value)?),
             "accepted_compression" => calls.accept_compressed = encodings(setting.get()?),
             "idle_timeout_ms" => config.idle_timeout = setting.duration()?,
-            "backoff_base_ms" => config.backoff.base_delay = setting.duration_or_max()?,
-            "backoff_max_ms" => config.backoff.max_delay = setting.duration_or_max()?,
+            "backoff_base_ms" => config.backoff.base_delay = setting.duration_or_forever()?,
+            "backoff_max_ms" => config.backoff.max_delay = setting.duration_or_forever()?,
             "backoff_multiplier" => config.backoff.multiplier = setting.get()?,
-            "connect_timeout_ms" => config.connect_timeout = setting.duration_or_max()?,
+            "connect_timeout_ms" => config.connect_timeout = setting.duration_or_forever()?,
             "grpc.lb_policy_name" => {
                 let name: String = setting.get()?;
                 let json = format!("{{\"loadBalancingConfig\":[{{{name:?}:{{}}}}]}}");
@@ -160,7 +160,7 @@ impl ChannelSettings {
                 let proxy = url.parse().map_err(|error| setting.invalid(error))?;
                 config.proxy = ProxyConfig::Through(proxy);
             }
-            "resolution_interval_ms" => config.resolution_interval_min = setting.duration_or_max()?,
+            "resolution_interval_ms" => config.resolution_interval_min = setting.duration_or_forever()?,
             "health_checks" => config.health_checks = setting.get()?,
             "connections_max" => config.lanes = Lanes::adaptive().cap(setting.get()?),
             "max_opened_streams" => config.http2.max_opened_streams = setting.get()?,
@@ -174,11 +174,7 @@ impl ChannelSettings {
     ///
     /// # Errors
     /// Returns `ValueError` if the target is invalid.
-    pub(crate) fn set_resolver<'a>(
-        &self,
-        target: &'a str,
-        config: &mut ChannelConfig,
-    ) -> PyResult<&'a str> {
+    pub(crate) fn set_resolver<'a>(&self, target: &'a str, config: &mut ChannelConfig) -> PyResult<&'a str> {
         let with_name_server = target.strip_prefix("dns://").filter(|rest| !rest.starts_with('/'));
         let is_name = target.starts_with("dns:") || !target.contains(':') || is_host_and_port(target);
         if with_name_server.is_some() || self.reads_service_config && is_name {
@@ -228,7 +224,7 @@ impl ServerSettings {
             let value = Setting::new(&name, value)?;
             match value.name.as_str() {
                 "keepalive_ms" => interval = value.duration()?,
-                "keepalive_timeout_ms" => timeout = Some(value.duration_or_max()?),
+                "keepalive_timeout_ms" => timeout = Some(value.duration_or_forever()?),
                 _ => this.apply(&value)?,
             }
         }
@@ -253,12 +249,12 @@ impl ServerSettings {
             "age_ms" => config.max_connection_age = setting.duration()?,
             "age_grace_ms" => config.max_connection_age_grace = setting.duration()?,
             "ping_interval_min_ms" => {
-                config.keepalive_policy.interval_min = setting.duration_or_max()?;
+                config.keepalive_policy.interval_min = setting.duration_or_forever()?;
             }
             "pings_without_calls" => {
                 config.keepalive_policy = config.keepalive_policy.without_calls(setting.get()?);
             }
-            "handshake_timeout_ms" => *handshake_timeout = setting.duration_or_max()?,
+            "handshake_timeout_ms" => *handshake_timeout = setting.duration_or_forever()?,
             "reuse_port" => config.reuse_port = setting.get()?,
             _ => return apply_http2(&mut config.http2, setting),
         }
@@ -275,7 +271,7 @@ fn apply_http2(http2: &mut thalweg_engine::http2::Config, setting: &Setting<'_>)
             http2.stream_window = setting.get()?;
             http2.connection_window = http2.connection_window.max(http2.stream_window);
         }
-        "settings_timeout_ms" => http2.settings_timeout = setting.duration_or_max()?,
+        "settings_timeout_ms" => http2.settings_timeout = setting.duration_or_forever()?,
         name => return Err(PyValueError::new_err(format!("unknown setting `{name}`"))),
     }
     Ok(())
@@ -289,6 +285,8 @@ fn encodings(bits: u32) -> EncodingSet {
 
 /// Times from which nothing ends, in milliseconds: grpcio's greatest integer.
 const FOREVER_MS: u64 = i32::MAX as u64;
+/// The same where a time is needed: ten years, which can be added to any instant.
+const FOREVER: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
 
 /// A setting and its value.
 struct Setting<'py> {
@@ -317,8 +315,8 @@ impl<'py> Setting<'py> {
         Ok((ms < FOREVER_MS).then(|| Duration::from_millis(ms)))
     }
 
-    fn duration_or_max(&self) -> PyResult<Duration> {
-        Ok(self.duration()?.unwrap_or(Duration::MAX))
+    fn duration_or_forever(&self) -> PyResult<Duration> {
+        Ok(self.duration()?.unwrap_or(FOREVER))
     }
 
     /// Returns a length in bytes; unlimited if it is negative.

@@ -463,3 +463,27 @@ def test_the_native_module_knows_the_settings_of_all_options():
     _native.Channel("localhost:1", channel)
     with pytest.raises(ValueError, match="unknown setting `misspelled`"):
         _native.Channel("localhost:1", {"misspelled": 1})
+
+
+INT_MAX = (1 << 31) - 1
+
+
+def test_times_may_be_unlimited():
+    times = [
+        "grpc.keepalive_time_ms",
+        "grpc.keepalive_timeout_ms",
+        "grpc.max_connection_idle_ms",
+        "grpc.max_connection_age_ms",
+        "grpc.max_connection_age_grace_ms",
+        "grpc.http2.min_ping_interval_without_data_ms",
+        "grpc.client_idle_timeout_ms",
+        "grpc.initial_reconnect_backoff_ms",
+        "grpc.min_reconnect_backoff_ms",
+        "grpc.max_reconnect_backoff_ms",
+        "grpc.dns_min_time_between_resolutions_ms",
+        "grpc.server_handshake_timeout_ms",
+        "grpc.http2.settings_timeout",
+    ]
+    options = [(name, INT_MAX) for name in times]
+    with echo.serving(options=options) as (address, _), channel_to(address, *options) as channel:
+        assert echo.call(channel) == b"request"
