@@ -317,7 +317,7 @@ impl Operation for ReceiveBlocking<'_> {
                 let deserializer = self.0.deserializer.as_ref();
                 blocking::deserialize(py, deserializer, &message).map(|response| {
                     response.unwrap_or_else(|| {
-                        self.0.exchange.end(Ended::local(Code::Internal, blocking::NOT_DESERIALIZED));
+                        self.0.exchange.fail(Ended::local(Code::Internal, blocking::NOT_DESERIALIZED));
                         py.None()
                     })
                 })

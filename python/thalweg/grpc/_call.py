@@ -146,18 +146,11 @@ class _Rendezvous(RpcError, Call, Future):
         super().__init__()
         self._call = call
         self._is_cancelled = False
-        self._outcome = None
-        self._lock = threading.Lock()
 
     def _ended(self) -> tuple:
         """Waits for the end of the call and returns its code, details, initial and trailing metadata."""
-        if self._outcome is None:
-            self._call.end_blocking()
-            self._settle()
-        return self._outcome
-
-    def _settle(self) -> None:
-        self._outcome = self._call.outcome()
+        self._call.end_blocking()
+        return self._call.outcome()
 
     def _wait(self, timeout) -> None:
         if not self._call.end_blocking(timeout):
@@ -273,12 +266,17 @@ class _ResponseFuture(_Rendezvous):
     def __init__(self, call: _native.StreamCall, deserializer: Optional[Callable[[bytes], Any]]):
         super().__init__(call)
         self._deserializer = deserializer
+        self._lock = threading.Lock()
+        self._outcome = None
         self._value = None
 
-    def _settle(self) -> None:
-        with self._lock:
-            if self._outcome is None:
-                self._outcome = self._deserialize()
+    def _ended(self):
+        if self._outcome is None:
+            self._call.end_blocking()
+            with self._lock:
+                if self._outcome is None:
+                    self._outcome = self._deserialize()
+        return self._outcome
 
     def _deserialize(self) -> tuple:
         outcome = self._call.outcome()
