@@ -43,7 +43,7 @@ pub(crate) struct BlockingUnaryUnary {
     method: Arc<Method>,
     serializer: Option<Py<PyAny>>,
     deserializer: Option<Py<PyAny>>,
-    /// Returns the metadata of a call with that of its credentials.
+    /// Adds the metadata of credentials to that of a call, see `thalweg.grpc._channel.Authorize`.
     authorize: Py<PyAny>,
     /// Whether that is called for calls without credentials of their own.
     always_authorizes: bool,
@@ -76,7 +76,7 @@ impl BlockingUnaryUnary {
         wait_for_ready: Option<bool>,
         compression: Option<Bound<'_, PyAny>>,
     ) -> PyResult<Py<PyAny>> {
-        let metadata = self.authorized(py, metadata, credentials)?;
+        let (metadata, timeout) = self.authorized(py, metadata, credentials, timeout)?;
         let arguments = Arguments { timeout, metadata, wait_for_ready, compression };
         let arguments = arguments.prepare(py, self)?;
         let ended = self.run(py, request, arguments)?;
@@ -95,7 +95,7 @@ impl BlockingUnaryUnary {
         wait_for_ready: Option<bool>,
         compression: Option<Bound<'_, PyAny>>,
     ) -> PyResult<(Py<PyAny>, Py<PyAny>)> {
-        let metadata = self.authorized(py, metadata, credentials)?;
+        let (metadata, timeout) = self.authorized(py, metadata, credentials, timeout)?;
         let arguments = Arguments { timeout, metadata, wait_for_ready, compression };
         let arguments = arguments.prepare(py, self)?;
         let ended = self.run(py, request, arguments)?;
@@ -187,17 +187,18 @@ impl Arguments<'_> {
 }
 
 impl BlockingUnaryUnary {
-    /// Returns the metadata of a call with that of its credentials and the channel's.
+    /// Returns the metadata of a call with that of its credentials and the channel's, and the time left.
     fn authorized<'py>(
         &self,
         py: Python<'py>,
         metadata: Option<Bound<'py, PyAny>>,
         credentials: Option<Py<PyAny>>,
-    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        timeout: Option<f64>,
+    ) -> PyResult<(Option<Bound<'py, PyAny>>, Option<f64>)> {
         if credentials.is_none() && !self.always_authorizes {
-            return Ok(metadata);
+            return Ok((metadata, timeout));
         }
-        self.authorize.bind(py).call1((self.method.path(), credentials, metadata)).map(Some)
+        self.authorize.bind(py).call1((self.method.path(), credentials, metadata, timeout))?.extract()
     }
 
     fn serialize(&self, py: Python<'_>, request: Bound<'_, PyAny>) -> PyResult<Message> {

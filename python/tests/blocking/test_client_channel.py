@@ -204,5 +204,9 @@ def test_connection_that_breaks_is_made_again(port):
     with grpc.insecure_channel(f"127.0.0.1:{proxy.port}") as channel:
         for _ in range(3):
             assert call(channel, "Echo", b"x", wait_for_ready=True, timeout=PATIENCE) == b"x"
+            states, callback = collect(channel)
             proxy.cut()
+            # Until then, a call may be sent on the connection that is gone.
+            until(lambda: states and states[-1] is not Connectivity.READY)
+            channel.unsubscribe(callback)
     proxy.close()

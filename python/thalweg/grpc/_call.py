@@ -16,7 +16,6 @@ _LOGGER = logging.getLogger(__name__)
 _NOT_DESERIALIZED = "Exception deserializing response!"
 _NOT_SERIALIZED = "Exception serializing request!"
 _NOT_ITERATED = "Exception iterating requests!"
-_NO_RESPONSE = "the server ended the call with OK and without a response"
 _COLLECTED = "Cancelled upon garbage collection!"
 
 
@@ -282,9 +281,7 @@ class _ResponseFuture(_Rendezvous):
         outcome = self._call.outcome()
         if outcome[0] is not StatusCode.OK:
             return outcome
-        message = self._call.take_response()
-        if message is None:
-            return (StatusCode.INTERNAL, _NO_RESPONSE, *outcome[2:])
+        message = self._call.response()
         if self._deserializer is not None:
             try:
                 message = self._deserializer(message)
