@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use http::HeaderMap;
 use pyo3::exceptions::PyRuntimeError;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 use thalweg_core::Code;
@@ -77,6 +78,11 @@ impl StreamMethod {
         runtime::runtime()?.spawn(start.run());
         let deserializer = self.deserializer.as_ref().map(|it| it.clone_ref(py));
         Ok(StreamCall { exchange, completions, deadline, deserializer, generation: runtime::generation() })
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.channel)?;
+        visit.call(&self.deserializer)
     }
 }
 
@@ -274,6 +280,11 @@ impl StreamCall {
         let initial = metadata::to_python(py, &ended.initial_metadata)?;
         let trailing = metadata::to_python(py, &ended.trailing_metadata)?;
         Ok(Some((status::code(py, ended.code)?, ended.details.clone(), initial, trailing)))
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.completions)?;
+        visit.call(&self.deserializer)
     }
 
     /// Calls `callback` with `argument` once the call has ended. Returns false if it had ended.

@@ -1,9 +1,13 @@
-"""A server of grpcio in a process of its own, for clients of both packages: prints its port and ends with its stdin."""
+"""A server of grpcio in a process of its own, for clients of both packages.
+
+It prints its port without and with TLS, and ends with its stdin.
+"""
 
 import sys
 import threading
 import time
 from concurrent import futures
+from pathlib import Path
 
 import grpc
 
@@ -120,8 +124,11 @@ def main():
     server = grpc.server(futures.ThreadPoolExecutor(150), options=options)
     server.add_generic_rpc_handlers((_Handlers(),))
     port = server.add_insecure_port(f"127.0.0.1:{sys.argv[1] if len(sys.argv) > 1 else 0}")
+    certificates = Path(__file__).resolve().parent.parent / "certificates"
+    identity = tuple((certificates / name).read_bytes() for name in ("server.key", "server.pem"))
+    secure_port = server.add_secure_port("127.0.0.1:0", grpc.ssl_server_credentials([identity]))
     server.start()
-    print(port, flush=True)
+    print(port, secure_port, flush=True)
     sys.stdin.read()
     server.stop(None).wait()
 

@@ -20,14 +20,14 @@ PATIENCE = 20
 
 @contextlib.contextmanager
 def running_server(port=0):
-    """The port of a server that runs in a process of its own."""
+    """The ports, without and with TLS, of a server that runs in a process of its own."""
     environment = {name: value for name, value in os.environ.items() if name != "THALWEG_TEST_GRPC"}
     command = [sys.executable, str(_FOLDER / "client_server.py"), str(port)]
     process = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, cwd=_FOLDER, text=True
     )
     try:
-        yield int(process.stdout.readline())
+        yield tuple(map(int, process.stdout.readline().split()))
     finally:
         process.stdin.close()
         try:
@@ -38,10 +38,23 @@ def running_server(port=0):
 
 
 @pytest.fixture(scope="session")
-def port():
-    """The port of the server."""
-    with running_server() as port:
-        yield port
+def ports():
+    """The ports of the server, without and with TLS."""
+    with running_server() as ports:
+        yield ports
+
+
+@pytest.fixture
+def port(ports):
+    """The port of the server without TLS."""
+    return ports[0]
+
+
+@pytest.fixture
+def secure_target(ports):
+    """The target with TLS, and the credentials of channels to it."""
+    root = (_FOLDER.parent / "certificates" / "ca.pem").read_bytes()
+    return f"localhost:{ports[1]}", grpc.ssl_channel_credentials(root)
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import collections
 
 import grpc
 import pytest
-from client_support import PATIENCE, call, channel, method, port, until
+from client_support import PATIENCE, call, channel, method, port, ports, until
 
 
 class Recorder(

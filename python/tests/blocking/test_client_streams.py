@@ -7,7 +7,7 @@ import time
 
 import grpc
 import pytest
-from client_support import PATIENCE, active, channel, failing, method, port, until
+from client_support import PATIENCE, active, channel, failing, method, port, ports, until
 
 OK = grpc.StatusCode.OK
 

@@ -6,7 +6,7 @@ import time
 
 import grpc
 import pytest
-from client_support import PATIENCE, Proxy, active, call, channel, failing, method, port, until
+from client_support import PATIENCE, Proxy, active, call, channel, failing, method, port, ports, until
 
 OK = grpc.StatusCode.OK
 
