@@ -49,6 +49,7 @@ pub(crate) struct BlockingUnaryUnary {
     always_authorizes: bool,
 }
 
+#[expect(clippy::too_many_arguments, reason = "they are the arguments of the Python methods")]
 #[pymethods]
 impl BlockingUnaryUnary {
     #[new]
@@ -95,12 +96,12 @@ impl BlockingUnaryUnary {
         wait_for_ready: Option<bool>,
         compression: Option<Bound<'_, PyAny>>,
     ) -> PyResult<(Py<PyAny>, Py<PyAny>)> {
+        static CALL: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
         let (metadata, timeout) = self.authorized(py, metadata, credentials, timeout)?;
         let arguments = Arguments { timeout, metadata, wait_for_ready, compression };
         let arguments = arguments.prepare(py, self)?;
         let ended = self.run(py, request, arguments)?;
         let response = self.response(py, &ended)?;
-        static CALL: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
         let class = of_calls(py, &CALL, "EndedCall")?;
         let initial = metadata::to_python(py, &ended.initial_metadata)?;
         let trailing = metadata::to_python(py, &ended.trailing_metadata)?;

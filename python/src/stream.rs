@@ -123,7 +123,11 @@ impl Start {
                 exchange.received_headers(headers.clone());
                 let mut response = pin!(call.only_response(|payload| Ok(message::into_bytes(payload))));
                 let received = poll_fn(|cx| {
-                    if exchange.goes_on(cx) { response.as_mut().poll(cx).map(Some) } else { Poll::Ready(None) }
+                    if exchange.goes_on(cx) {
+                        response.as_mut().poll(cx).map(Some)
+                    } else {
+                        Poll::Ready(None)
+                    }
                 })
                 .await;
                 received.map(|outcome| match outcome {
