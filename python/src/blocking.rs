@@ -43,12 +43,13 @@ pub(crate) struct BlockingUnaryUnary {
     method: Arc<Method>,
     serializer: Option<Py<PyAny>>,
     deserializer: Option<Py<PyAny>>,
-    /// Returns the metadata of a call with that of its credentials.
+    /// Adds the metadata of credentials to that of a call, see `thalweg.grpc._channel.Authorize`.
     authorize: Py<PyAny>,
     /// Whether that is called for calls without credentials of their own.
     always_authorizes: bool,
 }
 
+#[expect(clippy::too_many_arguments, reason = "they are the arguments of the Python methods")]
 #[pymethods]
 impl BlockingUnaryUnary {
     #[new]
@@ -76,7 +77,7 @@ impl BlockingUnaryUnary {
         wait_for_ready: Option<bool>,
         compression: Option<Bound<'_, PyAny>>,
     ) -> PyResult<Py<PyAny>> {
-        let metadata = self.authorized(py, metadata, credentials)?;
+        let (metadata, timeout) = self.authorized(py, metadata, credentials, timeout)?;
         let arguments = Arguments { timeout, metadata, wait_for_ready, compression };
         let arguments = arguments.prepare(py, self)?;
         let ended = self.run(py, request, arguments)?;
@@ -95,12 +96,12 @@ impl BlockingUnaryUnary {
         wait_for_ready: Option<bool>,
         compression: Option<Bound<'_, PyAny>>,
     ) -> PyResult<(Py<PyAny>, Py<PyAny>)> {
-        let metadata = self.authorized(py, metadata, credentials)?;
+        static CALL: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        let (metadata, timeout) = self.authorized(py, metadata, credentials, timeout)?;
         let arguments = Arguments { timeout, metadata, wait_for_ready, compression };
         let arguments = arguments.prepare(py, self)?;
         let ended = self.run(py, request, arguments)?;
         let response = self.response(py, &ended)?;
-        static CALL: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
         let class = of_calls(py, &CALL, "EndedCall")?;
         let initial = metadata::to_python(py, &ended.initial_metadata)?;
         let trailing = metadata::to_python(py, &ended.trailing_metadata)?;
@@ -187,17 +188,18 @@ impl Arguments<'_> {
 }
 
 impl BlockingUnaryUnary {
-    /// Returns the metadata of a call with that of its credentials and the channel's.
+    /// Returns the metadata of a call with that of its credentials and the channel's, and the time left.
     fn authorized<'py>(
         &self,
         py: Python<'py>,
         metadata: Option<Bound<'py, PyAny>>,
         credentials: Option<Py<PyAny>>,
-    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        timeout: Option<f64>,
+    ) -> PyResult<(Option<Bound<'py, PyAny>>, Option<f64>)> {
         if credentials.is_none() && !self.always_authorizes {
-            return Ok(metadata);
+            return Ok((metadata, timeout));
         }
-        self.authorize.bind(py).call1((self.method.path(), credentials, metadata)).map(Some)
+        self.authorize.bind(py).call1((self.method.path(), credentials, metadata, timeout))?.extract()
     }
 
     fn serialize(&self, py: Python<'_>, request: Bound<'_, PyAny>) -> PyResult<Message> {

@@ -265,6 +265,24 @@ impl Exchange {
         true
     }
 
+    /// Ends the call because a received message cannot be used, even if the server has ended it with OK. Messages that
+    /// follow it are dropped.
+    pub(crate) fn fail(&self, ended: Ended) {
+        let mut state = self.lock();
+        match &mut state.ended {
+            Some(end) if end.code == Code::Ok => *end = Arc::new(ended),
+            Some(_) => {}
+            None => {
+                drop(state);
+                self.end(ended);
+                state = self.lock();
+            }
+        }
+        let received = mem::take(&mut state.received);
+        drop(state);
+        drop(received);
+    }
+
     /// Calls `callback` with `argument` when the call has ended. Returns both if it already has.
     pub(crate) fn on_end(&self, callback: Py<PyAny>, argument: Py<PyAny>) -> Option<(Py<PyAny>, Py<PyAny>)> {
         let mut state = self.lock();

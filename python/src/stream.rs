@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use http::HeaderMap;
 use pyo3::exceptions::PyRuntimeError;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 use thalweg_core::Code;
@@ -17,7 +18,7 @@ use crate::awaitable::{Awaitable, Operation, Poller, block_on};
 use crate::blocking;
 use crate::channel::{Channel, ChannelState, InFlight};
 use crate::exchange::{Exchange, Outgoing, Received, Sent};
-use crate::message::Message;
+use crate::message::{self, Message};
 use crate::metadata::{self, Given};
 use crate::options;
 use crate::queue::CompletionQueue;
@@ -30,13 +31,21 @@ pub(crate) struct StreamMethod {
     channel: Py<Channel>,
     method: Arc<Method>,
     deserializer: Option<Py<PyAny>>,
+    has_one_response: bool,
 }
 
 #[pymethods]
 impl StreamMethod {
+    /// Creates a method. The response of one with `has_one_response` is taken after the end of the call.
     #[new]
-    fn new(channel: Py<Channel>, method: &str, deserializer: Option<Py<PyAny>>) -> PyResult<Self> {
-        Ok(Self { channel, method: options::method(method)?, deserializer })
+    #[pyo3(signature = (channel, method, deserializer, has_one_response = false))]
+    fn new(
+        channel: Py<Channel>,
+        method: &str,
+        deserializer: Option<Py<PyAny>>,
+        has_one_response: bool,
+    ) -> PyResult<Self> {
+        Ok(Self { channel, method: options::method(method)?, deserializer, has_one_response })
     }
 
     /// Starts a call. Its callbacks and awaitables run on the loop or thread of `completions`.
@@ -64,10 +73,16 @@ impl StreamMethod {
             options: call_options,
             metadata: metadata.map_or_else(HeaderMap::new, |given| given.0),
             exchange: Arc::clone(&exchange),
+            has_one_response: self.has_one_response,
         };
         runtime::runtime()?.spawn(start.run());
         let deserializer = self.deserializer.as_ref().map(|it| it.clone_ref(py));
         Ok(StreamCall { exchange, completions, deadline, deserializer, generation: runtime::generation() })
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.channel)?;
+        visit.call(&self.deserializer)
     }
 }
 
@@ -86,11 +101,12 @@ struct Start {
     options: CallOptions,
     metadata: HeaderMap,
     exchange: Arc<Exchange>,
+    has_one_response: bool,
 }
 
 impl Start {
     async fn run(self) {
-        let Self { engine, channel, key, method, options, metadata, exchange } = self;
+        let Self { engine, channel, key, method, options, metadata, exchange, has_one_response } = self;
         let sent = {
             let requests = Outgoing(Arc::clone(&exchange));
             let mut sent = pin!(engine.stream(&method, &metadata, requests, &options));
@@ -103,6 +119,22 @@ impl Start {
         let ended = match sent {
             None => None,
             Some(Err(status)) => Some(Ended::failed(&status)),
+            Some(Ok((call, headers))) if has_one_response => {
+                exchange.received_headers(headers.clone());
+                let mut response = pin!(call.only_response(|payload| Ok(message::into_bytes(payload))));
+                let received = poll_fn(|cx| {
+                    if exchange.goes_on(cx) {
+                        response.as_mut().poll(cx).map(Some)
+                    } else {
+                        Poll::Ready(None)
+                    }
+                })
+                .await;
+                received.map(|outcome| match outcome {
+                    Ok((response, trailers)) => Ended::ok(headers, trailers, Some(response)),
+                    Err(status) => Ended { initial_metadata: headers, ..Ended::failed(&status) },
+                })
+            }
             Some(Ok((call, headers))) => {
                 exchange.received_headers(headers.clone());
                 let mut responses = call.into_responses();
@@ -160,16 +192,10 @@ impl StreamCall {
         block_on(py, &ReceiveBlocking(self), None)
     }
 
-    /// Takes the only response of an ended call, in bytes.
-    fn take_response<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
+    /// Returns the only response of an ended call, in bytes.
+    fn response<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
         let ended = self.exchange.ended()?;
-        if let Some(response) = &ended.response {
-            return Some(PyBytes::new(py, response));
-        }
-        match self.exchange.poll_receive(py, Poller::Thread)? {
-            Received::Message(message) => Some(PyBytes::new(py, &message)),
-            Received::Over | Received::Ended(_) => None,
-        }
+        ended.response.as_ref().map(|response| PyBytes::new(py, response))
     }
 
     /// Adds a request, and returns an awaitable of room for another. `False`: it was too late.
@@ -260,6 +286,11 @@ impl StreamCall {
         Ok(Some((status::code(py, ended.code)?, ended.details.clone(), initial, trailing)))
     }
 
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.completions)?;
+        visit.call(&self.deserializer)
+    }
+
     /// Calls `callback` with `argument` once the call has ended. Returns false if it had ended.
     fn on_end(&self, callback: Py<PyAny>, argument: Py<PyAny>) -> bool {
         self.exchange.on_end(callback, argument).is_none()
@@ -317,7 +348,7 @@ impl Operation for ReceiveBlocking<'_> {
                 let deserializer = self.0.deserializer.as_ref();
                 blocking::deserialize(py, deserializer, &message).map(|response| {
                     response.unwrap_or_else(|| {
-                        self.0.exchange.end(Ended::local(Code::Internal, blocking::NOT_DESERIALIZED));
+                        self.0.exchange.fail(Ended::local(Code::Internal, blocking::NOT_DESERIALIZED));
                         py.None()
                     })
                 })

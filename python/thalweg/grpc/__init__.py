@@ -7,7 +7,7 @@
 __version__ = "1.85.3"
 
 from thalweg.grpc import _fork
-from thalweg.grpc._channel import insecure_channel
+from thalweg.grpc._channel import insecure_channel, secure_channel
 from thalweg.grpc._connectivity import channel_ready_future
 from thalweg.grpc._credentials import (
     AuthMetadataContext,

@@ -16,7 +16,6 @@ _LOGGER = logging.getLogger(__name__)
 _NOT_DESERIALIZED = "Exception deserializing response!"
 _NOT_SERIALIZED = "Exception serializing request!"
 _NOT_ITERATED = "Exception iterating requests!"
-_NO_RESPONSE = "the server ended the call with OK and without a response"
 _COLLECTED = "Cancelled upon garbage collection!"
 
 
@@ -146,18 +145,11 @@ class _Rendezvous(RpcError, Call, Future):
         super().__init__()
         self._call = call
         self._is_cancelled = False
-        self._outcome = None
-        self._lock = threading.Lock()
 
     def _ended(self) -> tuple:
         """Waits for the end of the call and returns its code, details, initial and trailing metadata."""
-        if self._outcome is None:
-            self._call.end_blocking()
-            self._settle()
-        return self._outcome
-
-    def _settle(self) -> None:
-        self._outcome = self._call.outcome()
+        self._call.end_blocking()
+        return self._call.outcome()
 
     def _wait(self, timeout) -> None:
         if not self._call.end_blocking(timeout):
@@ -273,20 +265,23 @@ class _ResponseFuture(_Rendezvous):
     def __init__(self, call: _native.StreamCall, deserializer: Optional[Callable[[bytes], Any]]):
         super().__init__(call)
         self._deserializer = deserializer
+        self._lock = threading.Lock()
+        self._outcome = None
         self._value = None
 
-    def _settle(self) -> None:
-        with self._lock:
-            if self._outcome is None:
-                self._outcome = self._deserialize()
+    def _ended(self):
+        if self._outcome is None:
+            self._call.end_blocking()
+            with self._lock:
+                if self._outcome is None:
+                    self._outcome = self._deserialize()
+        return self._outcome
 
     def _deserialize(self) -> tuple:
         outcome = self._call.outcome()
         if outcome[0] is not StatusCode.OK:
             return outcome
-        message = self._call.take_response()
-        if message is None:
-            return (StatusCode.INTERNAL, _NO_RESPONSE, *outcome[2:])
+        message = self._call.response()
         if self._deserializer is not None:
             try:
                 message = self._deserializer(message)

@@ -1,9 +1,10 @@
 """Channels of the blocking interface, and their methods."""
 
+import time
 from typing import Any, Callable, NamedTuple, Optional
 
 from thalweg import _native
-from thalweg.grpc import _interfaces, _threads
+from thalweg.grpc import _credentials, _interfaces, _options, _threads
 from thalweg.grpc._call import (
     _InactiveRpcError,
     _MultiThreadedRendezvous,
@@ -15,15 +16,14 @@ from thalweg.grpc._call import (
 )
 from thalweg.grpc._connectivity import Subscriptions
 from thalweg.grpc._status import StatusCode
-from thalweg.grpc._types import Compression
 
 #: Details of calls that end with their channel.
 _CLOSED = "Channel closed!"
 _INVALID_METADATA = "Invalid metadata"
-_INSECURE = "Established channel does not have a sufficient security level to transfer call credential."
 
-#: Returns the metadata of a call with that of its credentials; gets the method, credentials (or None) and metadata.
-Authorize = Callable[[str, Any, Any], Any]
+#: Returns the metadata of a call with that of its credentials, and the time left. Gets the method, the credentials of
+#: the call or None, its metadata and its timeout.
+Authorize = Callable[[str, Any, Any, Optional[float]], "tuple[Any, Optional[float]]"]
 
 
 def insecure_channel(target, options=None, compression=None):
@@ -34,20 +34,51 @@ def insecure_channel(target, options=None, compression=None):
         options: Pairs of names and values of channel options.
         compression: A `Compression` of the requests of all calls that set none of their own.
     """
-    return Channel(_native_channel(target, options, compression))
+    return _channel(target, None, options, compression)
 
 
-def _native_channel(target: str, options, compression) -> _native.Channel:
-    if options:
-        raise NotImplementedError("channel options are not supported")
-    if compression is not None and compression is not Compression.NoCompression:
-        raise NotImplementedError("compression of a channel is not supported; set it for each call")
-    return _native.Channel(target)
+def secure_channel(target, credentials, options=None, compression=None):
+    """Returns a channel to `target` with `ChannelCredentials`. See `insecure_channel`.
+
+    Raises:
+        TypeError: `credentials` has a wrong type.
+        ValueError: The certificates or keys cannot be used, or local credentials do not apply to the target.
+    """
+    # Checks the type.
+    _credentials.native_channel_credentials(credentials)
+    return _channel(target, credentials, options, compression)
 
 
-def _refuse(method: str, credentials: Any, metadata: Any) -> Any:
-    """Authorizes calls of an insecure channel, which sends no credentials."""
-    raise _InactiveRpcError(StatusCode.UNAUTHENTICATED, _INSECURE)
+def _channel(target: str, credentials: Optional[_credentials.ChannelCredentials], options, compression) -> "Channel":
+    settings = _options.channel_settings(options, compression)
+    native = None if credentials is None else _credentials.native_channel_credentials(credentials)
+    channel = _native.Channel(target, settings, native)
+    authorize = _authorizer(credentials, _credentials.authority_of(target, settings))
+    try:
+        always_authorizes = _credentials.call_credentials_of(credentials, None) is not None
+    except _credentials.CredentialsError:
+        # All calls fail.
+        always_authorizes = True
+    return Channel(channel, authorize, always_authorizes)
+
+
+def _authorizer(credentials: Optional[_credentials.ChannelCredentials], authority: str) -> Authorize:
+    """Returns a function that adds the metadata of the channel's and the call's credentials to that of a call."""
+
+    def authorize(method, call_credentials, metadata, timeout):
+        started = time.monotonic()
+        try:
+            of_call = _credentials.call_credentials_of(credentials, call_credentials)
+            if of_call is None:
+                return metadata, timeout
+            context = _credentials.context_of(credentials, authority, method)
+            added = _credentials.metadata_of(of_call, context, timeout)
+        except _credentials.CredentialsError as error:
+            raise _InactiveRpcError(error.code, error.details) from error
+        left = None if timeout is None else timeout - (time.monotonic() - started)
+        return [*(metadata or ()), *added], left
+
+    return authorize
 
 
 class _Authorization(NamedTuple):
@@ -57,15 +88,15 @@ class _Authorization(NamedTuple):
     authorize: Authorize
     always_authorizes: bool
 
-    def metadata(self, metadata, credentials):
-        """Returns the metadata of a call with that of its credentials and the channel's.
+    def apply(self, credentials, metadata, timeout):
+        """Returns the metadata of a call with that of its credentials and the channel's, and the time left.
 
         Raises:
             RpcError: There is none, and the call fails with this status.
         """
         if credentials is None and not self.always_authorizes:
-            return metadata
-        return self.authorize(self.method, credentials, metadata)
+            return metadata, timeout
+        return self.authorize(self.method, credentials, metadata, timeout)
 
 
 class UnaryUnaryMultiCallable(_native.BlockingUnaryUnary, _interfaces.UnaryUnaryMultiCallable):
@@ -80,7 +111,7 @@ class UnaryUnaryMultiCallable(_native.BlockingUnaryUnary, _interfaces.UnaryUnary
     def future(self, request, timeout=None, metadata=None, credentials=None, wait_for_ready=None, compression=None):
         completions = _threads.callbacks()
         try:
-            metadata = self._authorization.metadata(metadata, credentials)
+            metadata, timeout = self._authorization.apply(credentials, metadata, timeout)
         except _InactiveRpcError as error:
             call = _native.StreamCall.failed(completions, error.code().value[0], error.details())
         else:
@@ -91,16 +122,18 @@ class UnaryUnaryMultiCallable(_native.BlockingUnaryUnary, _interfaces.UnaryUnary
 class _StreamMethod:
     """A method with a stream of requests, of responses, or both."""
 
+    _HAS_ONE_RESPONSE = False
+
     def __init__(self, channel, method, serializer, deserializer, authorize, always_authorizes):
         self._serializer = serializer
         self._deserializer = deserializer
         self._authorization = _Authorization(method, authorize, always_authorizes)
-        self._method = _native.StreamMethod(channel, method, deserializer)
+        self._method = _native.StreamMethod(channel, method, deserializer, self._HAS_ONE_RESPONSE)
 
     def _start(self, timeout, metadata, credentials, wait_for_ready, compression) -> _native.StreamCall:
         completions = _threads.callbacks()
         try:
-            metadata = self._authorization.metadata(metadata, credentials)
+            metadata, timeout = self._authorization.apply(credentials, metadata, timeout)
             return self._method.start(completions, timeout, metadata, wait_for_ready, compression)
         except _InactiveRpcError as error:
             code, details = error.code(), error.details()
@@ -123,6 +156,8 @@ class UnaryStreamMultiCallable(_StreamMethod, _interfaces.UnaryStreamMultiCallab
 
 class StreamUnaryMultiCallable(_StreamMethod, _interfaces.StreamUnaryMultiCallable):
     """A method with a stream of requests and one response."""
+
+    _HAS_ONE_RESPONSE = True
 
     def __call__(
         self, request_iterator, timeout=None, metadata=None, credentials=None, wait_for_ready=None, compression=None
@@ -175,7 +210,7 @@ class StreamStreamMultiCallable(_StreamMethod, _interfaces.StreamStreamMultiCall
 class Channel(_interfaces.Channel):
     """A channel of the blocking interface."""
 
-    def __init__(self, channel: _native.Channel, authorize: Authorize = _refuse, always_authorizes: bool = False):
+    def __init__(self, channel: _native.Channel, authorize: Authorize, always_authorizes: bool):
         """Wraps a native channel.
 
         Args:

@@ -453,7 +453,10 @@ async fn state_changes_are_reported_while_a_channel_connects_with_retries() {
         let list = EndpointList::new(endpoints(&[1]));
         let channel = network.channel(list, |config| config.load_balancing = policy);
         let idle = ConnectivityState::Idle;
-        assert!(timeout(Duration::from_secs(3600), channel.state_changed(idle)).await.is_err(), "it stays idle");
+        assert!(
+            timeout(Duration::from_secs(3600), channel.state_changed(idle)).await.is_err(),
+            "it stays idle"
+        );
         assert_eq!(network.attempts.load(Ordering::Relaxed), 0, "it does not connect");
         // A state other than the last is returned at once.
         assert_eq!(soon(channel.state_changed(ConnectivityState::Ready)).await, idle);
