@@ -8,8 +8,7 @@ import servers
 import servicers
 from grpc_interceptor import AsyncServerInterceptor, ClientCallDetails, ClientInterceptor, ServerInterceptor
 from grpc_interceptor.exceptions import NotFound
-from grpc_interceptor.server import AsyncExceptionToStatusInterceptor
-from grpc_interceptor.exception_to_status import ExceptionToStatusInterceptor
+from grpc_interceptor.exception_to_status import AsyncExceptionToStatusInterceptor, ExceptionToStatusInterceptor
 from opentelemetry.instrumentation import grpc as instrumentation
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
