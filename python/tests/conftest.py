@@ -4,7 +4,9 @@ import socket
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent / "support"))
+#: Folders with modules that suites import. Their names differ.
+for _folder in ("aio", "blocking", "support"):
+    sys.path.insert(0, str(Path(__file__).resolve().parent / _folder))
 
 import chosen  # noqa: E402: it must come before anything that imports `grpc`
 import protos  # noqa: E402

@@ -7,6 +7,7 @@ import calls_pb2_grpc
 import grpc
 import pytest
 import servers
+import servicers
 from google.protobuf import any_pb2, descriptor_pool
 from google.rpc import code_pb2, error_details_pb2, status_pb2
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
@@ -128,11 +129,24 @@ def test_rich_status(interface):
     asyncio.run(from_aio())
 
 
-@pytest.mark.grpcio_only
-def test_channelz_needs_grpcios_core():
-    """grpcio-channelz imports `grpc._cython`, which has the counters of gRPC's C core: it cannot run on another one."""
+@pytest.mark.parametrize("interface", sorted(servers.BOTH))
+def test_channelz(interface):
+    """grpcio-channelz asks `grpc._cython` for its pages."""
     from grpc_channelz.v1 import channelz, channelz_pb2, channelz_pb2_grpc
 
-    with servers.blocking(channelz.add_channelz_servicer) as address, grpc.insecure_channel(address) as channel:
-        found = channelz_pb2_grpc.ChannelzStub(channel).GetServers(channelz_pb2.GetServersRequest(start_server_id=0))
-        assert found.server
+    def add(server):
+        channelz.add_channelz_servicer(server)
+        servicer = {"blocking": servicers.Calls, "aio": servicers.AioCalls}[interface]()
+        calls_pb2_grpc.add_CallsServicer_to_server(servicer, server)
+
+    options = (("grpc.enable_channelz", 1),)
+    with servers.BOTH[interface](add, options=options) as address:
+        with grpc.insecure_channel(address, options) as channel:
+            calls_pb2_grpc.CallsStub(channel).Unary(calls_pb2.Request())
+            with pytest.raises(grpc.RpcError):
+                calls_pb2_grpc.CallsStub(channel).Unary(calls_pb2.Request(code=5))
+            stub = channelz_pb2_grpc.ChannelzStub(channel)
+            found = stub.GetServers(channelz_pb2.GetServersRequest(start_server_id=0)).server
+            assert any(it.data.calls_succeeded >= 1 and it.data.calls_failed >= 1 for it in found)
+            found = stub.GetTopChannels(channelz_pb2.GetTopChannelsRequest(start_channel_id=0)).channel
+            assert any(it.data.calls_succeeded >= 1 and it.data.calls_failed == 1 for it in found)

@@ -49,7 +49,11 @@ async def _one_batch(calls, kind):
         assert await call.read() is grpc.aio.EOF
 
 
-@pytest.mark.parametrize("kind", ["unary", "failing", "cancelled", "messages of streams"])
+#: grpcio 1.85 keeps about 20 KB of each call that is cancelled at once.
+CANCELLED = pytest.param("cancelled", marks=pytest.mark.thalweg_only)
+
+
+@pytest.mark.parametrize("kind", ["unary", "failing", CANCELLED, "messages of streams"])
 async def test_asyncio(kind):
     async with servers.aio() as address, grpc.aio.insecure_channel(address) as channel:
         calls = calls_pb2_grpc.CallsStub(channel)

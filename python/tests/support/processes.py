@@ -12,11 +12,15 @@ LIMIT = 60
 
 def environment(implementation: str) -> "dict[str, str]":
     """Returns the environment of a child that tests `implementation`."""
-    path = os.pathsep.join(filter(None, [str(SUPPORT), os.environ.get("PYTHONPATH", "")]))
+    # Children start in another folder, so that they find an installed package and not its sources.
+    inherited = [os.path.abspath(folder) for folder in os.environ.get("PYTHONPATH", "").split(os.pathsep) if folder]
+    path = os.pathsep.join([str(SUPPORT), *inherited])
     return {**os.environ, "THALWEG_TEST_GRPC": implementation, "PYTHONPATH": path}
 
 
-def run(implementation: str, source: str, *arguments: str, timeout: float = LIMIT) -> "subprocess.CompletedProcess[str]":
+def run(
+    implementation: str, source: str, *arguments: str, timeout: float = LIMIT
+) -> "subprocess.CompletedProcess[str]":
     """Runs Python source to its end, with the chosen `grpc`, and returns its output. It may exit with any code.
 
     Raises:
@@ -24,7 +28,9 @@ def run(implementation: str, source: str, *arguments: str, timeout: float = LIMI
     """
     prelude = "import chosen, protos\nprotos.use()\n"
     command = [sys.executable, "-X", "dev", "-c", prelude + source, *arguments]
-    return subprocess.run(command, env=environment(implementation), capture_output=True, text=True, timeout=timeout)
+    return subprocess.run(
+        command, cwd=SUPPORT, env=environment(implementation), capture_output=True, text=True, timeout=timeout
+    )
 
 
 def check(implementation: str, source: str, *arguments: str, timeout: float = LIMIT) -> str:
