@@ -24,8 +24,8 @@ mod peers;
 mod proc;
 mod programs;
 mod protos;
-mod python;
 mod published;
+mod python;
 mod server;
 mod test;
 #[cfg(test)]

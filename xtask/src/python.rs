@@ -37,7 +37,8 @@ pub(crate) fn wheel(build: Build) -> Result<PathBuf> {
 
 /// Installs the wheel in the environment of this Python, in place of one that was there.
 pub(crate) fn install(python: &Path, wheel: &Path) -> Result<()> {
-    let install = Job::new(python).words("-m pip install --quiet --no-input --no-index --no-deps --force-reinstall");
+    let install =
+        Job::new(python).words("-m pip install --quiet --no-input --no-index --no-deps --force-reinstall");
     install.arg(wheel).builds(5).run()
 }
 

@@ -82,7 +82,9 @@ pub(super) fn run(_: &[BuiltPeer]) -> Result<Vec<Table>> {
     for row in RESTING {
         resting.push(programs.resting(row, rounds)?);
     }
-    let of = format!("medians of {rounds} interleaved rounds, and the ratio's range; client on core 0, server on core 1");
+    let of = format!(
+        "medians of {rounds} interleaved rounds, and the ratio's range; client on core 0, server on core 1"
+    );
     let both = format!("Calls or messages per second from Python to Python, both ends on one stack; {of}:");
     let alone = format!(
         "Calls or messages per second with one end on our package or on grpcio, and the other one the same for both: \
@@ -92,7 +94,11 @@ pub(super) fn run(_: &[BuiltPeer]) -> Result<Vec<Table>> {
     Ok(vec![
         Table::new(both, ["work", OURS, GRPCIO, GRPCLIB, "ours ÷ grpcio's"], ends),
         Table::new(alone, ["end and work", OURS, GRPCIO, "ours ÷ grpcio's", "goal"], single),
-        Table::new(format!("Processes at rest; medians of {rounds} rounds:"), ["", OURS, GRPCIO, GRPCLIB], resting),
+        Table::new(
+            format!("Processes at rest; medians of {rounds} rounds:"),
+            ["", OURS, GRPCIO, GRPCLIB],
+            resting,
+        ),
     ])
 }
 
@@ -121,7 +127,8 @@ impl Programs {
         let protos = files::create_empty(workspace::output().join("python-protos"))?;
         let source = package().join("tests/protos");
         let compile = Job::new(&python).words("-m grpc_tools.protoc helloworld.proto --proto_path");
-        let compile = compile.arg(&source).arg("--python_out").arg(&protos).arg("--grpc_python_out").arg(&protos);
+        let compile =
+            compile.arg(&source).arg("--python_out").arg(&protos).arg("--grpc_python_out").arg(&protos);
         compile.run()?;
         let greeter = rust::release_program("thalweg-examples", "helloworld-server")?;
         Ok(Self { python, protos, thalweg: rust::release_command()?, greeter })
@@ -160,7 +167,8 @@ impl Programs {
         let is_stream = row.load == "aio-send" || row.load == "aio-receive";
         let greeter = |port| Job::new(&self.greeter).arg(format!("127.0.0.1:{port}")).under(SERVER);
         let server = if is_stream { self.serve(OURS, row.server)? } else { Server::start(greeter)? };
-        let measured = alternating(rounds, &[OURS, GRPCIO], |stack| self.figure(stack, row.load, &server.address()))?;
+        let measured =
+            alternating(rounds, &[OURS, GRPCIO], |stack| self.figure(stack, row.load, &server.address()))?;
         Ok(end_row(&format!("client: {}", row.name), &measured, row.goal))
     }
 
@@ -169,8 +177,10 @@ impl Programs {
         let servers = [self.serve(OURS, kind)?, self.serve(GRPCIO, kind)?];
         let measured = alternating(rounds, &servers, |server| {
             let load = format!("load {} --call helloworld.Greeter/SayHello --proto", server.address());
-            let job = Job::new(&self.thalweg).words(&load).arg(package().join("tests/protos/helloworld.proto"));
-            let job = job.arg("-d").arg(r#"{"name": "Ada"}"#).words(SERVER_LOAD).words("-O json").under(CLIENT);
+            let job =
+                Job::new(&self.thalweg).words(&load).arg(package().join("tests/protos/helloworld.proto"));
+            let job =
+                job.arg("-d").arg(r#"{"name": "Ada"}"#).words(SERVER_LOAD).words("-O json").under(CLIENT);
             job.json()?["rate_per_s"].as_f64().ok_or_else(|| failed!("`{job}` reported no rate"))
         })?;
         Ok(end_row(name, &measured, Some(*goal)))
@@ -180,7 +190,8 @@ impl Programs {
         let stacks = [OURS, GRPCIO, GRPCLIB];
         let servers = stacks.map(|stack| self.serve(stack, "aio").map(|server| (stack, server)));
         let servers = servers.into_iter().collect::<Result<Vec<_>>>()?;
-        let measured = alternating(rounds, &servers, |(stack, server)| self.figure(stack, load, &server.address()))?;
+        let measured =
+            alternating(rounds, &servers, |(stack, server)| self.figure(stack, load, &server.address()))?;
         let medians = (0..stacks.len()).map(|stack| three_digits(column(&measured, stack).median));
         Ok([(*name).to_owned()].into_iter().chain(medians).collect())
     }

@@ -82,7 +82,10 @@ mod tests {
     #[test]
     fn counts_are_read() {
         assert_eq!(summary("...\n12 passed, 3 skipped in 4.56s\n").as_deref(), Some("12 passed, 3 skipped"));
-        assert_eq!(summary("== 1 failed, 2 passed in 70s (0:01:10) ==").as_deref(), Some("1 failed, 2 passed"));
+        assert_eq!(
+            summary("== 1 failed, 2 passed in 70s (0:01:10) ==").as_deref(),
+            Some("1 failed, 2 passed")
+        );
         assert_eq!(summary("no tests ran in 0.01s"), None);
     }
 }
