@@ -48,8 +48,9 @@ def test_streams_in_both_directions(calls):
 @pytest.mark.parametrize("method", ["Unary", "ServerStream", "ClientStream", "BidiStream"])
 def test_metadata_of_both_directions(calls, method):
     metadata = ((servicers.ECHO_INITIAL, "a value"), (servicers.ECHO_TRAILING, b"\x00\xff"))
-    request = calls_pb2.Request()
-    call = _start(calls, method, request, metadata=metadata)
+    call = _start(calls, method, calls_pb2.Request(responses=1), metadata=metadata)
+    if method in ("ServerStream", "BidiStream"):
+        assert len(list(call)) == 1
     assert metadata[0] in [tuple(pair) for pair in call.initial_metadata()]
     assert metadata[1] in [tuple(pair) for pair in call.trailing_metadata()]
 
@@ -118,7 +119,9 @@ async def test_aio_streams_in_both_directions(aio_calls):
 @pytest.mark.parametrize("method", ["Unary", "ServerStream", "ClientStream", "BidiStream"])
 async def test_aio_metadata_of_both_directions(aio_calls, method):
     metadata = ((servicers.ECHO_INITIAL, "a value"), (servicers.ECHO_TRAILING, b"\x00\xff"))
-    call = _start_aio(aio_calls, method, calls_pb2.Request(), metadata=metadata)
+    call = _start_aio(aio_calls, method, calls_pb2.Request(responses=1), metadata=metadata)
+    if method in ("ServerStream", "BidiStream"):
+        assert len([response async for response in call]) == 1
     assert metadata[0] in [tuple(pair) for pair in await call.initial_metadata()]
     assert metadata[1] in [tuple(pair) for pair in await call.trailing_metadata()]
 
