@@ -86,16 +86,18 @@ def test_child_of_fork_may_exit_with_its_parents_objects(check, server):
 address = sys.argv[1]
 channel = grpc.insecure_channel(address)
 responses = calls_pb2_grpc.CallsStub(channel).BidiStream(iter(()))
-stopping = servers.blocking()
-stopping.__enter__()
+from concurrent.futures import ThreadPoolExecutor
+server = grpc.server(ThreadPoolExecutor())
+server.add_insecure_port("localhost:0")
+server.start()
 child = os.fork()
 if child == 0:
-    del responses, channel
+    del responses, channel, server
     gc.collect()
     unary(address)
     sys.exit(7)
 assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
-stopping.__exit__(None, None, None)
+server.stop(None).wait()
 """,
         server,
     )
