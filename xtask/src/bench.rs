@@ -12,6 +12,7 @@ mod memory;
 mod pair;
 mod polling;
 mod programs;
+mod python;
 mod same;
 mod saved;
 mod shared_connection;
@@ -50,6 +51,7 @@ const BENCHES: &[(&str, Run, &[&str])] = &[
     ("fleet", fleet::run, fleet::PEERS),
     ("flight", flight::run, &[]),
     ("programs", programs::run, &[]),
+    ("python", python::run, &[]),
     ("generators", generators::run, &["thalweg"]),
     ("saved", saved::run, &["thalweg", "tonic"]),
     ("heuristics", heuristics::run, &["thalweg"]),

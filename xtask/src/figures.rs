@@ -33,6 +33,7 @@ const PAGES: &[&str] = &[
     "docs/codegen.md",
     "docs/load.md",
     "docs/lab.md",
+    "docs/python.md",
     "docs/security.md",
     "docs/tls.md",
     "docs/tonic.md",

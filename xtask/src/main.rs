@@ -25,6 +25,7 @@ mod proc;
 mod programs;
 mod protos;
 mod published;
+mod python;
 mod server;
 mod test;
 #[cfg(test)]
@@ -52,6 +53,7 @@ Commands:
   bench instructions|allocations|memory|polling|alignment|idle|beside|tls|drop-in|flight|programs [--peers NAME,...]
                           Measure the cost of a call, ours and others'
   bench generators        Measure the cost of a call for `thalweg load`, ghz and h2load, and whether they keep a rate
+  bench python            Measure the Python package, grpcio and grpclib
   attacks [--peers NAME,...] [--classes NAME,...]
                           Attack servers with many kinds of hostile clients, ours and others'
   bench same|slowed       Measure our stack against itself with the lab

@@ -32,6 +32,7 @@ mod plugin;
 mod programs;
 mod prose;
 mod protos;
+mod python;
 mod rebuild;
 mod report;
 pub(crate) mod rust;

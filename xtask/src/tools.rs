@@ -259,6 +259,60 @@ pub(crate) fn ray() -> Result<PathBuf> {
     environment("ray", &workspace::root().join("deploy/ray/requirements.txt"))
 }
 
+/// A Python environment for the suites of the package in `python`, which the step installs there. Its packages are
+/// pinned in `python/tests/requirements.txt`.
+pub(crate) fn python_suites() -> Result<PathBuf> {
+    supported_python()?;
+    environment("python-suites", &workspace::root().join("python/tests/requirements.txt"))
+}
+
+/// A Python environment with published libraries on grpcio, and with other gRPC stacks for Python, pinned in
+/// `python/tests/programs.txt`.
+pub(crate) fn python_programs() -> Result<PathBuf> {
+    supported_python()?;
+    environment("python-programs", &workspace::root().join("python/tests/programs.txt"))
+}
+
+/// A new Python environment with this name that has only pip.
+pub(crate) fn empty_python(name: &str) -> Result<PathBuf> {
+    supported_python()?;
+    create_environment(&workspace::tools().join(name))
+}
+
+/// The Python that has maturin and Zig, pinned in `xtask/suites/maturin/requirements.txt`.
+pub(crate) fn maturin() -> Result<PathBuf> {
+    supported_python()?;
+    environment("maturin", &workspace::suites().join("maturin/requirements.txt"))
+}
+
+/// Checks that `python3` is one that the package in `python` supports.
+fn supported_python() -> Result<()> {
+    needs_python()?;
+    let check = Job::new("python3").arg("-c").arg("import sys; sys.exit(sys.version_info < (3, 10))");
+    if check.status()?.success() {
+        return Ok(());
+    }
+    Err(missing!("the Python package needs Python 3.10 or later, and `python3` is older"))
+}
+
+fn needs_python() -> Result<()> {
+    if is_installed("python3") {
+        return Ok(());
+    }
+    Err(missing!("missing `python3` on the PATH"))
+}
+
+/// Creates a Python environment in place of another one, and returns its Python.
+fn create_environment(folder: &Path) -> Result<PathBuf> {
+    let create = Job::new("python3").words("-m venv --clear").arg(folder);
+    if create.run().is_err() {
+        // Debian has the module in a separate package.
+        apt_install("python3-venv")?;
+        create.run().map_err(|failure| missing!("a Python environment: {failure}"))?;
+    }
+    Ok(folder.join("bin/python"))
+}
+
 /// A Python environment with this name and exactly the required packages.
 fn environment(name: &str, requirements: &Path) -> Result<PathBuf> {
     let missing =
@@ -270,15 +324,8 @@ fn environment(name: &str, requirements: &Path) -> Result<PathBuf> {
     if fs::read(&installed).is_ok_and(|present| present == wanted) {
         return Ok(python);
     }
-    if !is_installed("python3") {
-        return Err(missing!("missing `python3` on the PATH"));
-    }
-    let create = Job::new("python3").words("-m venv --clear").arg(&folder);
-    if create.run().is_err() {
-        // Debian has the module in a separate package.
-        apt_install("python3-venv")?;
-        create.run().map_err(|failure| missing(&failure))?;
-    }
+    needs_python()?;
+    create_environment(&folder)?;
     let install =
         Job::new(&python).words("-m pip install --quiet --no-input --requirement").arg(requirements);
     install.builds(10).run().map_err(|failure| missing(&failure))?;

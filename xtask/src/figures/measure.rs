@@ -71,7 +71,7 @@ fn measurements_named(names: &[String]) -> Result<Vec<Measurement>> {
 }
 
 fn check_committed() -> Result<()> {
-    let changed = Job::new("git").words("status --porcelain -- crates peers Cargo.lock").text()?;
+    let changed = Job::new("git").words("status --porcelain -- crates peers python Cargo.lock").text()?;
     ensure!(changed.trim().is_empty(), "figures name their commit; commit your changes first");
     Ok(())
 }

@@ -13,7 +13,7 @@ pub(super) fn check() -> Result<String> {
     let metadata = Metadata::load()?;
     let copy = workspace::target().join("oldest");
     files::remove(&copy.join("crates"))?;
-    let tracked = Job::new("git").words("ls-files Cargo.toml crates examples xtask").quiet_text()?;
+    let tracked = Job::new("git").words("ls-files Cargo.toml crates examples python xtask").quiet_text()?;
     for file in tracked.lines() {
         files::write(&copy.join(file), fs::read(workspace::root().join(file))?)?;
     }

@@ -237,6 +237,13 @@ pub(crate) fn release_example(package: &str, name: &str) -> Result<PathBuf> {
     Ok(workspace::target().join("release/examples").join(name))
 }
 
+/// Builds a binary of the workspace with cargo's profile `release`.
+pub(crate) fn release_program(package: &str, name: &str) -> Result<PathBuf> {
+    let build = Job::cargo("build --release --package").arg(package).arg("--bin").arg(name);
+    build.builds(30).run()?;
+    Ok(workspace::target().join("release").join(name))
+}
+
 pub(super) fn component(program: &str, name: &str) -> Result<()> {
     if is_installed(program) {
         return Ok(());

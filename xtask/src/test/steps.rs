@@ -3,7 +3,7 @@
 use super::{
     book, call, conformance, connect, costs, decisions, dependencies, deploy, dist, examples, fleet, grpcio,
     h2spec, interop, layering, metrics, negative, oldest, openapi, packages, pages, peers, platforms, plugin,
-    programs, protos, rebuild, report, rust, services, surface, tls, web, workflows,
+    programs, protos, python, rebuild, report, rust, services, surface, tls, web, workflows,
 };
 use crate::failure::Result;
 
@@ -74,6 +74,7 @@ pub(super) const STEPS: &[Step] = &[
     step("ignored", Pull, Builds, &["build"], rust::ignored),
     step("docs", Pull, Builds, &["build"], rust::docs),
     step("rebuild", Pull, Builds, &["build"], rebuild::check),
+    step("python", Pull, Builds, &["build"], python::check),
     step("costs", Pull, Builds, &[], costs::check),
     step("api", Pull, Builds, &[], crate::api::check),
     step("licences", Pull, Suites, &[], dist::sbom_and_licences),
@@ -99,6 +100,7 @@ pub(super) const STEPS: &[Step] = &[
     step("features", Nightly, Builds, &[], rust::features),
     step("release", Nightly, Builds, &[], rebuild::release),
     step("report", Nightly, Builds, &["release"], report::check),
+    step("python-long", Nightly, Builds, &[], python::long),
     step("packages", Nightly, Builds, &[], packages::check),
     step("pages", Nightly, Builds, &["packages"], pages::check),
     step("oldest", Nightly, Builds, &[], oldest::check),
