@@ -170,7 +170,7 @@ pub(crate) enum Received {
 pub(crate) enum Sent {
     Done,
     /// There was no more to send, or the call has ended.
-    TooLate(Option<Arc<Ended>>),
+    TooLate,
 }
 
 /// A server's response, once it is known how it starts.
@@ -247,7 +247,7 @@ impl Exchange {
     pub(crate) fn send(&self, message: Message) -> Sent {
         let mut state = self.lock();
         if state.ended.is_some() || state.to_send.is_over {
-            return Sent::TooLate(state.ended.clone());
+            return Sent::TooLate;
         }
         let is_compressed = !mem::take(&mut state.skips_compression);
         state.to_send.push(Sending { message, is_compressed });

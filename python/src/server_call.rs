@@ -19,6 +19,7 @@ use crate::loops;
 use crate::message::Message;
 use crate::metadata::{self, Given};
 use crate::server::Active;
+use crate::status;
 
 /// A path that a server was called with.
 pub(crate) struct Path {
@@ -146,7 +147,7 @@ impl ServerCall {
     fn send(&self, message: Bound<'_, PyAny>) -> PyResult<Option<bool>> {
         Ok(match self.exchange.send(Message::from_python(message)?) {
             Sent::Done => Some(self.exchange.has_room()),
-            Sent::TooLate(_) => None,
+            Sent::TooLate => None,
         })
     }
 
@@ -183,18 +184,18 @@ impl ServerCall {
         Ok(self.exchange.finish(Code::Ok, String::new(), HeaderMap::new(), Some(message)))
     }
 
-    /// Ends the call. Returns false if it had ended.
+    /// Ends the call with a member of `grpc.StatusCode` or its number. Returns false if it had ended.
     #[pyo3(signature = (code, details, trailing_metadata, message = None))]
     fn finish(
         &self,
-        code: i32,
+        code: &Bound<'_, PyAny>,
         details: String,
         trailing_metadata: Option<Given>,
         message: Option<Bound<'_, PyAny>>,
     ) -> PyResult<bool> {
         let message = message.map(Message::from_python).transpose()?;
         let trailers = trailing_metadata.map_or_else(HeaderMap::new, |given| given.0);
-        Ok(self.exchange.finish(Code::from_i32(code), details, trailers, message))
+        Ok(self.exchange.finish(Code::from_i32(status::number(code)?), details, trailers, message))
     }
 
     /// Ends the call, and cancels its handler.

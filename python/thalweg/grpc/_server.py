@@ -12,7 +12,7 @@ from thalweg import _native
 from thalweg.grpc._handlers import CallDetails, Handlers, Method
 from thalweg.grpc._interfaces import Server
 from thalweg.grpc._options import server_settings
-from thalweg.grpc._servicer_context import failure, number_of, serve
+from thalweg.grpc._servicer_context import failure, serve
 from thalweg.grpc._status import StatusCode
 from thalweg.grpc._threads import callbacks
 
@@ -81,7 +81,7 @@ class _Calls:
             self.queue.job_cancelled()
 
     def _reject(self, call):
-        call.finish(StatusCode.UNAVAILABLE.value[0], "the server's thread pool is shut down", None)
+        call.finish(StatusCode.UNAVAILABLE, "the server's thread pool is shut down", None)
         call.release()
 
     def _run_job(self):
@@ -124,7 +124,7 @@ class _Calls:
         except Exception:
             _LOGGER.exception("the lookup of the handler of %s failed", call.method)
             code, text = StatusCode.UNKNOWN, "Error in service handler!"
-        call.finish(number_of(code), text, None)
+        call.finish(code, text, None)
         call.release()
         return None
 

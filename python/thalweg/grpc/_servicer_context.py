@@ -123,7 +123,7 @@ class Context(ServicerContext):
             details = ""
         elif isinstance(details, bytes):
             details = details.decode("utf-8", "replace")
-        self._call.finish(code, details, self._trailing_metadata, response)
+        finish(self._call, code, details, self._trailing_metadata, response)
 
     def _fail(self, stage, error):
         """Ends the call because of an exception."""
@@ -153,6 +153,15 @@ def number_of(code):
     if code is None:
         return 0
     return code.value[0] if isinstance(code, StatusCode) else StatusCode.UNKNOWN.value[0]
+
+
+def finish(call, code, details, trailing_metadata, response=None):
+    """Ends a call. With trailing metadata that cannot be sent, it ends with INTERNAL."""
+    try:
+        call.finish(code, details, trailing_metadata, response)
+    except (TypeError, ValueError) as error:
+        _LOGGER.error("the call of %s failed: %s", call.method, error, exc_info=error)
+        call.finish(StatusCode.INTERNAL, f"Invalid metadata: {error}", None)
 
 
 def set_compression(call, compression):
@@ -224,7 +233,7 @@ def _receive(context):
     if message is None:
         message = call.receive_blocking()
         if message is None:
-            call.finish(StatusCode.INTERNAL.value[0], "the request has no message", None)
+            call.finish(StatusCode.INTERNAL, "the request has no message", None)
             return None
     return _deserialized(context._method, message)
 

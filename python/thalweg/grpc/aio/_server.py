@@ -109,18 +109,14 @@ def _task_creator(loop):
 
 
 def _reject(call):
-    call.finish(StatusCode.UNIMPLEMENTED.value[0], "Method not found!", None)
+    call.finish(StatusCode.UNIMPLEMENTED, "Method not found!", None)
     call.release()
 
 
 def _fail(call, error):
     _LOGGER.error("the lookup of the handler of %s has failed: %r", call.method, error, exc_info=error)
-    call.finish(*_text_of(error), None)
+    call.finish(*_failure(None, error), None)
     call.release()
-
-
-def _text_of(error):
-    return StatusCode.UNKNOWN.value[0], f"Unexpected {type(error)}: {error}"
 
 
 def _failure(_stage, error):

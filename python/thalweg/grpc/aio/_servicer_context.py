@@ -4,7 +4,7 @@ import asyncio
 import logging
 from typing import Generic, TypeVar
 
-from thalweg.grpc._servicer_context import peer_identities, peer_identity_key, set_compression
+from thalweg.grpc._servicer_context import finish, peer_identities, peer_identity_key, set_compression
 from thalweg.grpc._status import StatusCode
 from thalweg.grpc.aio._eof import EOF
 from thalweg.grpc.aio._errors import AbortError, UsageError
@@ -111,7 +111,7 @@ class ServicerContext(Generic[_RequestType, _ResponseType]):
         self._details = details
         if trailing_metadata:
             self._trailing_metadata = trailing_metadata
-        self._call.finish(number, _text(details), self._trailing_metadata)
+        finish(self._call, number, _text(details), self._trailing_metadata)
         raise AbortError(f"aborted with {code}: {_text(details)}")
 
     async def abort_with_status(self, status):
@@ -195,11 +195,11 @@ class ServicerContext(Generic[_RequestType, _ResponseType]):
         """Ends the call: with `response` if it is not None and the code is OK."""
         code = 0 if self._code is None else _number(self._code)
         if code:
-            self._call.finish(code, _text(self._details), self._trailing_metadata)
+            finish(self._call, code, _text(self._details), self._trailing_metadata)
         elif response is not None and not self._trailing_metadata:
             self._call.respond(response)
         else:
-            self._call.finish(0, "", self._trailing_metadata, response)
+            finish(self._call, 0, "", self._trailing_metadata, response)
 
     def _fail(self, error):
         """Ends the call because of an exception of the handler."""
@@ -207,12 +207,12 @@ class ServicerContext(Generic[_RequestType, _ResponseType]):
             return
         if isinstance(error, asyncio.CancelledError):
             # By the client, or by the handler itself.
-            self._call.finish(StatusCode.CANCELLED.value[0], "the handler was cancelled", self._trailing_metadata)
+            finish(self._call, StatusCode.CANCELLED, "the handler was cancelled", self._trailing_metadata)
             return
         _LOGGER.error("the handler of %s has failed: %r", self._call.method, error, exc_info=error)
         code = 0 if self._code is None else _number(self._code)
         code = code or StatusCode.UNKNOWN.value[0]
-        self._call.finish(code, f"Unexpected {type(error)}: {error}", self._trailing_metadata)
+        finish(self._call, code, f"Unexpected {type(error)}: {error}", self._trailing_metadata)
 
 
 def _number(code):
@@ -250,7 +250,7 @@ async def serve_unary(method, call):
         if message is None:
             message = await call.receive()
             if message is None:
-                call.finish(StatusCode.INTERNAL.value[0], "the request has no message", None)
+                call.finish(StatusCode.INTERNAL, "the request has no message", None)
                 return
         deserialize = method.deserialize
         response = await method.function(message if deserialize is None else deserialize(message), context)
@@ -281,7 +281,7 @@ async def serve_stream(method, call):
         else:
             request = await context.read()
             if request is EOF:
-                call.finish(StatusCode.INTERNAL.value[0], "the request has no message", None)
+                call.finish(StatusCode.INTERNAL, "the request has no message", None)
                 return
         result = method.function(request, context)
         response = None
