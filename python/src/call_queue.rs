@@ -141,6 +141,12 @@ impl Waiting {
             if call.is_some() || left.is_zero() || state.is_closed {
                 state.lingers = false;
                 state.taken += u64::from(call.is_some());
+                // Calls that arrived before this job woke up were left to it.
+                let needs_dispatcher = state.needs_dispatcher();
+                drop(state);
+                if needs_dispatcher {
+                    self.wake_dispatcher();
+                }
                 return call;
             }
             state = self.arrived.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;

@@ -13,13 +13,14 @@ use bytes::Bytes;
 use futures_core::Stream;
 use http::HeaderMap;
 use pyo3::prelude::*;
+use thalweg_core::metadata::MetadataMap;
 use thalweg_core::{Code, Status};
 use thalweg_engine::{Chain, Encode, Encoding, Incoming, Pack, Source};
 
 use crate::awaitable::{Poller, Waiter};
 use crate::message::{self, Message};
 use crate::queue::{Completion, Queue};
-use crate::status::Ended;
+use crate::status::{DETAILS, Ended};
 
 /// Bytes of messages in one direction from which its sender waits.
 const QUEUE_LEN_MAX: usize = 256 * 1024;
@@ -547,9 +548,14 @@ impl Exchange {
     }
 }
 
+/// Returns the status of a failed response. Details in the trailing metadata, where grpcio's users put them, are the
+/// status's own: other metadata cannot have their key.
 fn status(code: Code, details: String, trailers: HeaderMap) -> Status {
-    let metadata = thalweg_core::metadata::MetadataMap::from_headers(trailers);
-    Status::with_metadata(code, details, metadata)
+    let mut metadata = MetadataMap::from_headers(trailers);
+    match metadata.remove_bin(DETAILS).and_then(|value| value.to_bytes().ok()) {
+        Some(rich) => Status::with_details_and_metadata(code, details, rich, metadata),
+        None => Status::with_metadata(code, details, metadata),
+    }
 }
 
 fn wake(waker: Option<Waker>) {
