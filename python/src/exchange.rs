@@ -13,13 +13,14 @@ use bytes::Bytes;
 use futures_core::Stream;
 use http::HeaderMap;
 use pyo3::prelude::*;
+use thalweg_core::metadata::MetadataMap;
 use thalweg_core::{Code, Status};
-use thalweg_engine::{Incoming, Pack, Source};
+use thalweg_engine::{Chain, Encode, Encoding, Incoming, Pack, Source};
 
 use crate::awaitable::{Poller, Waiter};
 use crate::message::{self, Message};
 use crate::queue::{Completion, Queue};
-use crate::status::Ended;
+use crate::status::{DETAILS, Ended};
 
 /// Bytes of messages in one direction from which its sender waits.
 const QUEUE_LEN_MAX: usize = 256 * 1024;
@@ -46,12 +47,22 @@ pub(crate) struct Exchange {
 
 #[derive(Default)]
 struct State {
-    received: Messages,
-    to_send: Messages,
+    received: Messages<Bytes>,
+    to_send: Messages<Sending>,
     /// The metadata to send before the first message; server only.
     headers_to_send: Option<HeaderMap>,
     /// The status to send; server only.
     response_end: Option<(Code, String, HeaderMap)>,
+    /// The task waits for the start of the response; server only.
+    awaits_response: bool,
+    /// The response has started; server only.
+    is_started: bool,
+    /// The application has ended the response; server only.
+    is_finished: bool,
+    /// Compression of the response, in place of the server's; server only.
+    compression: Option<Encoding>,
+    /// The next message is sent uncompressed; server only.
+    skips_compression: bool,
     /// The peer's initial metadata; client only.
     headers: Option<Arc<HeaderMap>>,
     ended: Option<Arc<Ended>>,
@@ -60,6 +71,8 @@ struct State {
     sender: Option<Waker>,
     waiters: Vec<(Interest, Waiter)>,
     callbacks: Vec<(Py<PyAny>, Py<PyAny>)>,
+    /// A callback for an end that the application has not caused, and its argument; server only.
+    on_cancel: Option<(Py<PyAny>, Py<PyAny>)>,
 }
 
 impl State {
@@ -73,21 +86,68 @@ impl State {
     }
 }
 
-#[derive(Default)]
-struct Messages {
-    queue: VecDeque<Bytes>,
+/// A message to send.
+pub(crate) struct Sending {
+    message: Message,
+    is_compressed: bool,
+}
+
+impl Encode for Sending {
+    fn encoded_len(&self) -> usize {
+        self.message.encoded_len()
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.message.encode(out);
+    }
+
+    fn encode_chained(&self, out: &mut Chain) {
+        self.message.encode_chained(out);
+    }
+
+    fn may_be_compressed(&self) -> bool {
+        self.is_compressed
+    }
+}
+
+/// A message in a queue.
+trait Queued {
+    /// Returns its length in bytes.
+    fn len(&self) -> usize;
+}
+
+impl Queued for Bytes {
+    fn len(&self) -> usize {
+        Bytes::len(self)
+    }
+}
+
+impl Queued for Sending {
+    fn len(&self) -> usize {
+        self.message.0.len()
+    }
+}
+
+struct Messages<T> {
+    queue: VecDeque<T>,
     len: usize,
     /// No more will be added.
     is_over: bool,
 }
 
-impl Messages {
-    fn push(&mut self, message: Bytes) {
+impl<T> Default for Messages<T> {
+    fn default() -> Self {
+        Self { queue: VecDeque::new(), len: 0, is_over: false }
+    }
+}
+
+impl<T: Queued> Messages<T> {
+    fn push(&mut self, message: T) {
         self.len += message.len() + MESSAGE_OVERHEAD;
         self.queue.push_back(message);
     }
 
-    fn pop(&mut self) -> Option<Bytes> {
+    fn pop(&mut self) -> Option<T> {
         let message = self.queue.pop_front()?;
         self.len -= message.len() + MESSAGE_OVERHEAD;
         Some(message)
@@ -111,7 +171,7 @@ pub(crate) enum Received {
 pub(crate) enum Sent {
     Done,
     /// There was no more to send, or the call has ended.
-    TooLate(Option<Arc<Ended>>),
+    TooLate,
 }
 
 /// A server's response, once it is known how it starts.
@@ -119,7 +179,7 @@ pub(crate) enum Response {
     /// One message and OK.
     Whole {
         headers: HeaderMap,
-        message: Message,
+        message: Sending,
         trailers: HeaderMap,
     },
     Failed(Status),
@@ -152,6 +212,16 @@ impl Exchange {
 
     // The application's side.
 
+    /// Takes a received message if there is one.
+    pub(crate) fn take_received(&self) -> Option<Bytes> {
+        let mut state = self.lock();
+        let message = state.received.pop()?;
+        let task = if state.received.queue.is_empty() { state.task.take() } else { None };
+        drop(state);
+        wake(task);
+        Some(message)
+    }
+
     /// Takes a received message, or keeps a waiter.
     pub(crate) fn poll_receive(&self, py: Python<'_>, poller: Poller<'_>) -> Option<Received> {
         let mut state = self.lock();
@@ -174,14 +244,15 @@ impl Exchange {
         None
     }
 
-    /// Adds a message to send; completes when there is room for another.
+    /// Adds a message to send. [`poll_room`](Self::poll_room) waits for room for another.
     pub(crate) fn send(&self, message: Message) -> Sent {
         let mut state = self.lock();
         if state.ended.is_some() || state.to_send.is_over {
-            return Sent::TooLate(state.ended.clone());
+            return Sent::TooLate;
         }
-        state.to_send.push(message.0);
-        let sender = state.sender.take();
+        let is_compressed = !mem::take(&mut state.skips_compression);
+        state.to_send.push(Sending { message, is_compressed });
+        let sender = if state.awaits_response { state.task.take() } else { state.sender.take() };
         drop(state);
         wake(sender);
         Sent::Done
@@ -191,12 +262,17 @@ impl Exchange {
     pub(crate) fn send_only(&self, message: Message) {
         let mut state = self.lock();
         if state.ended.is_none() {
-            state.to_send.push(message.0);
+            state.to_send.push(Sending { message, is_compressed: true });
         }
         state.to_send.is_over = true;
         let sender = state.sender.take();
         drop(state);
         wake(sender);
+    }
+
+    /// Returns whether there is room for a message to send.
+    pub(crate) fn has_room(&self) -> bool {
+        self.lock().to_send.has_room()
     }
 
     /// Waits for room for a message to send.
@@ -253,7 +329,8 @@ impl Exchange {
         }
         state.ended = Some(Arc::new(ended));
         state.to_send = Messages { is_over: true, ..Messages::default() };
-        let (waiters, callbacks) = (mem::take(&mut state.waiters), mem::take(&mut state.callbacks));
+        let (waiters, mut callbacks) = (mem::take(&mut state.waiters), mem::take(&mut state.callbacks));
+        callbacks.extend(state.on_cancel.take());
         let (task, sender) = (state.task.take(), state.sender.take());
         drop(state);
         wake(task);
@@ -295,10 +372,27 @@ impl Exchange {
 
     // A server's application.
 
+    /// Calls `callback` with `argument` when the call ends before [`finish`](Self::finish). Returns both if it has
+    /// ended.
+    pub(crate) fn on_cancel(
+        &self,
+        callback: Py<PyAny>,
+        argument: Py<PyAny>,
+    ) -> Option<(Py<PyAny>, Py<PyAny>)> {
+        let mut state = self.lock();
+        if state.ended.is_some() {
+            return Some((callback, argument));
+        }
+        if !state.is_finished {
+            state.on_cancel = Some((callback, argument));
+        }
+        None
+    }
+
     /// Sets the metadata to send first. Returns false if it is too late.
     pub(crate) fn send_headers(&self, headers: HeaderMap) -> bool {
         let mut state = self.lock();
-        if state.headers_to_send.is_some() || state.response_end.is_some() {
+        if state.headers_to_send.is_some() || state.is_started || state.is_finished {
             return false;
         }
         state.headers_to_send = Some(headers);
@@ -308,18 +402,68 @@ impl Exchange {
         true
     }
 
-    /// Ends the response, with a last message if there is one.
-    pub(crate) fn finish(&self, code: Code, details: String, trailers: HeaderMap, message: Option<Message>) {
+    /// Sets the response's compression. Returns false if it is too late.
+    pub(crate) fn set_compression(&self, encoding: Encoding) -> bool {
         let mut state = self.lock();
+        let is_in_time = state.headers_to_send.is_none() && !state.is_started;
+        if is_in_time {
+            state.compression = Some(encoding);
+        }
+        is_in_time
+    }
+
+    /// Sends the next message uncompressed.
+    pub(crate) fn skip_compression(&self) {
+        self.lock().skips_compression = true;
+    }
+
+    /// Returns the compression that the application has set.
+    pub(crate) fn compression(&self) -> Option<Encoding> {
+        self.lock().compression
+    }
+
+    /// Returns whether the application has ended the response.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.lock().is_finished
+    }
+
+    /// Ends the response, with a last message if there is one. Returns false if the call had ended.
+    pub(crate) fn finish(
+        &self,
+        code: Code,
+        details: String,
+        trailers: HeaderMap,
+        message: Option<Message>,
+    ) -> bool {
+        let mut state = self.lock();
+        if state.ended.is_some() || state.is_finished {
+            return false;
+        }
         if let Some(message) = message {
-            state.to_send.push(message.0);
+            let is_compressed = !state.skips_compression;
+            state.to_send.push(Sending { message, is_compressed });
         }
         state.to_send.is_over = true;
+        state.is_finished = true;
         state.response_end = Some((code, details, trailers));
+        let on_cancel = state.on_cancel.take();
         let (task, sender) = (state.task.take(), state.sender.take());
         drop(state);
         wake(task);
         wake(sender);
+        drop(on_cancel);
+        true
+    }
+
+    /// Ends the call with a status in place of the application's. Nothing happens if it has ended.
+    pub(crate) fn end_with(&self, code: Code, details: &str) {
+        let mut state = self.lock();
+        if state.ended.is_some() {
+            return;
+        }
+        state.response_end = Some((code, details.to_owned(), HeaderMap::new()));
+        drop(state);
+        self.end(Ended::cancelled(details));
     }
 
     // The I/O task's side.
@@ -393,38 +537,43 @@ impl Exchange {
 
     /// Server: returns the start of the response.
     pub(crate) fn poll_response(&self, cx: &Context<'_>) -> Poll<Response> {
-        let mut state = self.lock();
-        let is_alone = state.to_send.queue.len() == 1;
+        let mut guard = self.lock();
+        let state = &mut *guard;
+        let is_empty = state.to_send.queue.is_empty();
         match &state.response_end {
-            Some((Code::Ok, ..)) if is_alone => {
-                let headers = state.headers_to_send.take().unwrap_or_default();
-                let message = Message(state.to_send.pop().unwrap_or_default());
-                let trailers = state.response_end.take().map(|it| it.2).unwrap_or_default();
-                Poll::Ready(Response::Whole { headers, message, trailers })
+            Some((Code::Ok, ..)) if state.to_send.queue.len() == 1 => {
+                if let (Some(message), Some((_, _, trailers))) =
+                    (state.to_send.pop(), state.response_end.take())
+                {
+                    let headers = state.headers_to_send.take().unwrap_or_default();
+                    return Poll::Ready(Response::Whole { headers, message, trailers });
+                }
             }
-            Some((code, ..))
-                if *code != Code::Ok && state.headers_to_send.is_none() && state.to_send.queue.is_empty() =>
-            {
-                let code = *code;
-                let (details, trailers) =
-                    state.response_end.take().map(|it| (it.1, it.2)).unwrap_or_default();
-                Poll::Ready(Response::Failed(status(code, details, trailers)))
+            Some((code, ..)) if *code != Code::Ok && is_empty && state.headers_to_send.is_none() => {
+                if let Some((code, details, trailers)) = state.response_end.take() {
+                    return Poll::Ready(Response::Failed(status(code, details, trailers)));
+                }
             }
-            Some(_) => Poll::Ready(Response::Started(state.headers_to_send.take().unwrap_or_default())),
-            None if state.headers_to_send.is_some() || !state.to_send.queue.is_empty() => {
-                Poll::Ready(Response::Started(state.headers_to_send.take().unwrap_or_default()))
-            }
-            None => {
+            None if is_empty && state.headers_to_send.is_none() => {
+                state.awaits_response = true;
                 store(&mut state.task, cx);
-                Poll::Pending
+                return Poll::Pending;
             }
+            _ => {}
         }
+        (state.is_started, state.awaits_response) = (true, false);
+        Poll::Ready(Response::Started(state.headers_to_send.take().unwrap_or_default()))
     }
 }
 
+/// Returns the status of a failed response. Details in the trailing metadata, where grpcio's users put them, are the
+/// status's own: other metadata cannot have their key.
 fn status(code: Code, details: String, trailers: HeaderMap) -> Status {
-    let metadata = thalweg_core::metadata::MetadataMap::from_headers(trailers);
-    Status::with_metadata(code, details, metadata)
+    let mut metadata = MetadataMap::from_headers(trailers);
+    match metadata.remove_bin(DETAILS).and_then(|value| value.to_bytes().ok()) {
+        Some(rich) => Status::with_details_and_metadata(code, details, rich, metadata),
+        None => Status::with_metadata(code, details, metadata),
+    }
 }
 
 fn wake(waker: Option<Waker>) {
@@ -444,7 +593,7 @@ fn store(place: &mut Option<Waker>, cx: &Context<'_>) {
 pub(crate) struct Outgoing(pub(crate) Arc<Exchange>);
 
 impl Stream for Outgoing {
-    type Item = Result<Message, Status>;
+    type Item = Result<Sending, Status>;
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let mut state = self.0.lock();
@@ -454,7 +603,7 @@ impl Stream for Outgoing {
             if has_room {
                 self.0.change(ROOM, |_| ());
             }
-            return Poll::Ready(Some(Ok(Message(message))));
+            return Poll::Ready(Some(Ok(message)));
         }
         if state.to_send.is_over {
             return match &state.response_end {
@@ -472,7 +621,7 @@ impl Stream for Outgoing {
 }
 
 impl Source for Outgoing {
-    type Message = Message;
+    type Message = Sending;
 
     fn poll_fill(&mut self, cx: &mut Context<'_>, pack: &mut Pack) -> Poll<Result<(), Status>> {
         while !pack.is_full() {

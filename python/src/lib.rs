@@ -2,6 +2,7 @@
 
 mod awaitable;
 mod blocking;
+mod call_queue;
 mod channel;
 mod channelz;
 mod credentials;
@@ -31,6 +32,8 @@ mod _native {
     use super::awaitable::Awaitable;
     #[pymodule_export]
     use super::blocking::BlockingUnaryUnary;
+    #[pymodule_export]
+    use super::call_queue::CallQueue;
     #[pymodule_export]
     use super::channel::Channel;
     #[pymodule_export]

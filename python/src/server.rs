@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::future::poll_fn;
+use std::future::{poll_fn, ready};
 use std::mem;
 use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
@@ -16,22 +17,30 @@ use thalweg_core::{Code, Status};
 use thalweg_engine::server::{
     BoundServer, Handler, MessageResponse, Router, ServerMethod, StreamingCall, StreamingHandler,
 };
-use thalweg_engine::{ConnectionInfo, ListenAddress, RequestHead, ServiceOptions, server as engine};
-use tokio::sync::watch;
+use thalweg_engine::{
+    COMPRESSION_THRESHOLD, ConnectionInfo, EncodingSet, ListenAddress, RequestHead, ServiceOptions,
+    server as engine,
+};
+use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
+use crate::call_queue::{CallQueue, Waiting};
 use crate::credentials::{self, NotLocal, ServerCredentials, ServerSecurity};
 use crate::exchange::{Exchange, Outgoing, Response};
 use crate::options::ServerSettings;
 use crate::queue::{Arrived, Completion, CompletionQueue, Queue};
 use crate::runtime;
-use crate::server_call::ServerCall;
+use crate::server_call::{Path, ServerCall};
 use crate::status::Ended;
 
-/// Text of calls that a server has ended because it stops.
-const STOPPED: &str = "the server was stopped";
+/// Text of calls that a stopping server cancels, as grpcio's.
+const STOPPED: &str = "Cancelling all calls";
 
-/// A server. Its calls are handed to `dispatch`, one by one, on the loop or thread of a completion queue.
+/// Text of calls beyond the limit, as grpcio's.
+const TOO_MANY: &str = "Concurrent RPC limit exceeded!";
+
+/// A server. Its calls are handed to `dispatch`, one by one, on the loop of a completion queue, or wait in a call queue
+/// for a thread.
 #[pyclass(frozen, module = "thalweg._native")]
 pub(crate) struct Server {
     shared: Arc<Shared>,
@@ -46,36 +55,85 @@ struct State {
 }
 
 /// The part that the I/O tasks share.
-struct Shared {
-    dispatch: Py<PyAny>,
+pub(crate) struct Shared {
+    arrivals: Arrivals,
+    /// Runs callbacks of calls.
     queue: Arc<Queue>,
+    /// The limit of calls at a time.
+    active_max: usize,
+    active: AtomicUsize,
     stop: watch::Sender<bool>,
     /// The number of endpoints that still serve.
     serving: watch::Sender<usize>,
+    /// Notified when the last handler returns while the server stops.
+    idle: Notify,
     calls: Mutex<slab::Slab<Arc<Exchange>>>,
+}
+
+/// Receiver of calls that have arrived.
+enum Arrivals {
+    Loop(Py<PyAny>),
+    Pool(Arc<Waiting>),
 }
 
 impl Shared {
     fn calls(&self) -> MutexGuard<'_, slab::Slab<Arc<Exchange>>> {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    fn cancel_all(&self) {
+        let calls: Vec<_> = self.calls().iter().map(|(_, call)| Arc::clone(call)).collect();
+        for call in calls {
+            call.end_with(Code::Unavailable, STOPPED);
+        }
+    }
+}
+
+/// A call whose handler has not returned.
+pub(crate) struct Active(Arc<Shared>);
+
+impl Active {
+    /// Counts a call. `None` at the limit.
+    fn new(shared: &Arc<Shared>) -> Option<Self> {
+        if shared.active.fetch_add(1, Ordering::Relaxed) >= shared.active_max {
+            shared.active.fetch_sub(1, Ordering::Relaxed);
+            return None;
+        }
+        Some(Self(Arc::clone(shared)))
+    }
+
+    /// Notes that the handler has returned.
+    pub(crate) fn release(&self) {
+        if self.0.active.fetch_sub(1, Ordering::AcqRel) == 1 && *self.0.stop.borrow() {
+            self.0.idle.notify_one();
+        }
+    }
 }
 
 #[pymethods]
 impl Server {
+    /// Creates a server. `dispatch` is called with each call, or is a `CallQueue`. `completions` runs it, and callbacks.
     #[new]
-    #[pyo3(signature = (dispatch, completions, settings = None))]
+    #[pyo3(signature = (dispatch, completions, settings = None, *, maximum_concurrent_rpcs = None))]
     fn new(
-        dispatch: Py<PyAny>,
+        dispatch: Bound<'_, PyAny>,
         completions: &Bound<'_, CompletionQueue>,
         settings: Option<&Bound<'_, PyDict>>,
+        maximum_concurrent_rpcs: Option<usize>,
     ) -> PyResult<Self> {
         let settings = ServerSettings::from_python(settings)?;
+        let arrivals = match dispatch.cast::<CallQueue>() {
+            Ok(calls) => Arrivals::Pool(Arc::clone(calls.get().waiting())),
+            Err(_) => Arrivals::Loop(dispatch.unbind()),
+        };
         let shared = Shared {
-            dispatch,
+            arrivals,
             queue: Arc::clone(completions.get().queue()),
+            active_max: maximum_concurrent_rpcs.unwrap_or(usize::MAX),
+            active: AtomicUsize::new(0),
             stop: watch::Sender::new(false),
             serving: watch::Sender::new(0),
+            idle: Notify::new(),
             calls: Mutex::default(),
         };
         Ok(Self { shared: Arc::new(shared), settings, state: Mutex::default() })
@@ -83,6 +141,9 @@ impl Server {
 
     /// Binds an address and returns its port, or 1 for a Unix socket, as grpcio does. It is insecure without
     /// credentials.
+    ///
+    /// # Errors
+    /// Raises `ValueError` if it is not an address, `RuntimeError` if it cannot be bound.
     #[pyo3(signature = (address, credentials = None))]
     fn add_port(
         &self,
@@ -137,14 +198,20 @@ impl Server {
         bound.into_iter().try_for_each(|bound| self.serve(bound))
     }
 
-    /// Stops accepting connections and calls. Calls `stopped` without arguments once all calls have ended.
-    fn drain(&self, py: Python<'_>, stopped: Py<PyAny>) -> PyResult<()> {
+    /// Stops accepting connections and calls. Calls `stopped` with `None` once all calls have ended, and their handlers
+    /// have returned if `waits_for_handlers`.
+    fn drain(&self, py: Python<'_>, stopped: Py<PyAny>, waits_for_handlers: bool) -> PyResult<()> {
         self.shared.stop.send_replace(true);
         mem::take(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner).bound);
         let shared = Arc::clone(&self.shared);
         let argument = py.None();
         runtime::runtime()?.spawn(async move {
             let _ = shared.serving.subscribe().wait_for(|serving| *serving == 0).await;
+            while waits_for_handlers && shared.active.load(Ordering::Acquire) > 0 {
+                shared.idle.notified().await;
+            }
+            // For the next one who waits.
+            shared.idle.notify_one();
             shared.queue.push(Completion::Call(stopped, argument));
         });
         Ok(())
@@ -152,11 +219,15 @@ impl Server {
 
     /// Cancels all calls.
     fn cancel_all(&self) {
-        let calls: Vec<_> = self.shared.calls().iter().map(|(_, call)| Arc::clone(call)).collect();
-        for call in calls {
-            call.finish(Code::Unavailable, STOPPED.to_owned(), HeaderMap::new(), None);
-            call.end(Ended::cancelled(STOPPED));
-        }
+        self.shared.cancel_all();
+    }
+}
+
+impl Drop for Server {
+    /// Stops the server and cancels its calls.
+    fn drop(&mut self) {
+        self.shared.stop.send_replace(true);
+        self.shared.cancel_all();
     }
 }
 
@@ -210,7 +281,7 @@ impl Router for AnyMethod {
         }
         let name = String::from_utf8_lossy(path);
         let calls =
-            Calls { shared: Arc::clone(&self.shared), path: name.as_ref().into(), is_local: self.is_local };
+            Calls { shared: Arc::clone(&self.shared), path: Path::new(&name), is_local: self.is_local };
         let handler = Handler::streaming(calls);
         let method = Arc::new(ServerMethod::new(name.trim_start_matches('/'), self.options.clone(), handler));
         if methods.len() < METHODS_MAX {
@@ -228,38 +299,53 @@ impl Router for AnyMethod {
 /// The calls of a method.
 struct Calls {
     shared: Arc<Shared>,
-    path: Arc<str>,
+    path: Arc<Path>,
     is_local: bool,
 }
 
 impl StreamingHandler for Calls {
     fn start(&self, head: &RequestHead, call: StreamingCall) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        let Some(active) = Active::new(&self.shared) else {
+            call.fail(&Status::new(Code::ResourceExhausted, TOO_MANY));
+            return Box::pin(ready(()));
+        };
         let exchange = Exchange::new(Arc::clone(&self.shared.queue));
         let server_call = ServerCall::new(
             Arc::clone(&self.path),
             head.metadata.clone(),
-            head.timeout.map(|timeout| Instant::now() + timeout),
+            head.timeout.and_then(|timeout| Instant::now().checked_add(timeout)),
             head.connection.clone(),
             self.is_local,
             Arc::clone(&exchange),
+            active,
         );
-        Box::pin(run(Arc::clone(&self.shared), exchange, server_call, call))
+        Box::pin(run(Arc::clone(&self.shared), exchange, server_call, call, head.accepts))
     }
 }
 
 /// Runs a call: moves messages between the connection and Python until the response has ended.
-async fn run(shared: Arc<Shared>, exchange: Arc<Exchange>, server_call: ServerCall, call: StreamingCall) {
+async fn run(
+    shared: Arc<Shared>,
+    exchange: Arc<Exchange>,
+    server_call: ServerCall,
+    mut call: StreamingCall,
+    accepts: EncodingSet,
+) {
     let key = shared.calls().insert(Arc::clone(&exchange));
     // Dropped with this future when the client cancels, or the deadline passes.
-    let _end = EndOnDrop { shared: &shared, exchange: &exchange, key };
+    let mut end = EndOnDrop { shared: &shared, exchange: &exchange, key, has_responded: false };
     let mut requests = call.requests();
-    let mut requests_end = None;
+    let mut is_over = false;
     let mut fill = |cx: &mut Context<'_>| {
-        if requests_end.is_none()
-            && let Poll::Ready(end) = exchange.poll_fill(&mut requests, cx)
-        {
-            // A failure is the cancellation of the call, which drops this future.
-            requests_end = Some(end);
+        if is_over {
+            return;
+        }
+        if let Poll::Ready(outcome) = exchange.poll_fill(&mut requests, cx) {
+            is_over = true;
+            if let Err(status) = outcome {
+                // Invalid or too large. It has no effect on a call that the client has cancelled.
+                exchange.end_with(status.code(), status.message());
+            }
         }
     };
     // A unary request has mostly arrived as a whole.
@@ -268,13 +354,25 @@ async fn run(shared: Arc<Shared>, exchange: Arc<Exchange>, server_call: ServerCa
         Poll::Ready(())
     })
     .await;
-    let dispatch = Dispatch { shared: Arc::clone(&shared), call: server_call };
-    shared.queue.push(Completion::Arrived(Box::new(dispatch)));
+    match &shared.arrivals {
+        Arrivals::Loop(_) => {
+            let dispatch = Dispatch { shared: Arc::clone(&shared), call: server_call };
+            shared.queue.push(Completion::Arrived(Box::new(dispatch)));
+        }
+        Arrivals::Pool(waiting) => waiting.push(server_call),
+    }
     let response = poll_fn(|cx| {
         fill(cx);
         exchange.poll_response(cx)
     })
     .await;
+    match exchange.compression() {
+        None => {}
+        Some(encoding) if encoding.compresses() && accepts.contains(encoding) => {
+            call.compress(encoding, COMPRESSION_THRESHOLD);
+        }
+        Some(_) => call.disable_compression(),
+    }
     match response {
         Response::Whole { headers, message, trailers } => {
             let trailers = (!trailers.is_empty()).then_some(&trailers);
@@ -290,6 +388,7 @@ async fn run(shared: Arc<Shared>, exchange: Arc<Exchange>, server_call: ServerCa
             .await;
         }
     }
+    end.has_responded = true;
 }
 
 /// Ends a call in Python when its I/O ends.
@@ -297,16 +396,21 @@ struct EndOnDrop<'a> {
     shared: &'a Shared,
     exchange: &'a Exchange,
     key: usize,
+    has_responded: bool,
 }
 
 impl Drop for EndOnDrop<'_> {
     fn drop(&mut self) {
         self.shared.calls().try_remove(self.key);
-        self.exchange.end(Ended::cancelled(""));
+        self.exchange.end(if self.has_responded {
+            Ended::ok(HeaderMap::new(), HeaderMap::new(), None)
+        } else {
+            Ended::cancelled("")
+        });
     }
 }
 
-/// A call on its way to Python.
+/// A call on its way to an event loop.
 struct Dispatch {
     shared: Arc<Shared>,
     call: ServerCall,
@@ -315,6 +419,9 @@ struct Dispatch {
 impl Arrived for Dispatch {
     fn start(self: Box<Self>, py: Python<'_>) -> PyResult<()> {
         let Self { shared, call } = *self;
-        shared.dispatch.call1(py, (call,)).map(drop)
+        match &shared.arrivals {
+            Arrivals::Loop(dispatch) => dispatch.call1(py, (call,)).map(drop),
+            Arrivals::Pool(_) => Ok(()),
+        }
     }
 }

@@ -10,7 +10,7 @@ use thalweg_core::{Code, Status};
 use crate::metadata;
 
 /// Trailing metadata with the details of a status, which grpcio's users read there.
-const DETAILS: &str = "grpc-status-details-bin";
+pub(crate) const DETAILS: &str = "grpc-status-details-bin";
 
 /// Text of a call that its caller has cancelled, as grpcio's.
 pub(crate) const CANCELLED: &str = "Locally cancelled by application!";

@@ -204,7 +204,7 @@ impl StreamCall {
             Sent::Done => {
                 Awaitable::create(py, Arc::new(Room(Arc::clone(&self.exchange))), &self.completions).map(Some)
             }
-            Sent::TooLate(_) => Ok(None),
+            Sent::TooLate => Ok(None),
         }
     }
 
@@ -213,7 +213,7 @@ impl StreamCall {
         self.check_process()?;
         match self.exchange.send(Message::from_python(message)?) {
             Sent::Done => block_on(py, &Room(Arc::clone(&self.exchange)), None).map(|_| true),
-            Sent::TooLate(_) => Ok(false),
+            Sent::TooLate => Ok(false),
         }
     }
 

@@ -64,6 +64,7 @@ from thalweg.grpc._interfaces import (
 )
 from thalweg.grpc._handlers import RpcMethodHandler
 from thalweg.grpc._runtime_protos import protos, protos_and_services, services
+from thalweg.grpc._server import server
 from thalweg.grpc._status import StatusCode
 from thalweg.grpc._types import (
     ChannelConnectivity,

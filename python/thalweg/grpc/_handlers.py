@@ -1,8 +1,10 @@
 """Handlers of methods, and their lookup."""
 
+import collections
 from typing import Any, Callable, NamedTuple, Optional
 
 from thalweg.grpc._interfaces import GenericRpcHandler, ServiceRpcHandler
+from thalweg.grpc._types import HandlerCallDetails
 
 
 class RpcMethodHandler(NamedTuple):
@@ -56,3 +58,78 @@ class _Service(ServiceRpcHandler):
 def method_handlers_generic_handler(service, method_handlers) -> GenericRpcHandler:
     """Returns the lookup of a service's handlers, given by the names of the methods."""
     return _Service(service, method_handlers)
+
+
+class CallDetails(
+    collections.namedtuple("HandlerCallDetails", ("method", "invocation_metadata")),
+    HandlerCallDetails,
+):
+    """A call as interceptors and the lookup of its handler see it."""
+
+
+class Handlers:
+    """The handlers of a server. Registered ones come first, then generic ones in the order in which they were added."""
+
+    def __init__(self, generic_handlers):
+        self._registered = {}
+        self._generic = []
+        self.add_generic(generic_handlers)
+
+    def add_generic(self, generic_handlers):
+        """Adds objects with the method `service`.
+
+        Raises:
+            AttributeError: One has no such method.
+        """
+        generic_handlers = list(generic_handlers)
+        for handler in generic_handlers:
+            if getattr(handler, "service", None) is None:
+                raise AttributeError(f'generic handler "{handler}" has no method "service"; see grpc.GenericRpcHandler')
+        self._generic += generic_handlers
+
+    def add_registered(self, service_name, method_handlers):
+        """Adds handlers of a service by the names of its methods."""
+        for method, handler in method_handlers.items():
+            self._registered[f"/{service_name}/{method}"] = handler
+
+    def find(self, details):
+        """Returns the handler of a call, or None."""
+        return self.find_static(details)[0]
+
+    def find_static(self, details):
+        """Returns the handler of a call, or None, and whether all calls of the method have the same."""
+        handler = self._registered.get(details.method)
+        if handler is not None:
+            return handler, True
+        is_static = True
+        for generic in self._generic:
+            # Other classes may decide by the metadata.
+            is_static = is_static and type(generic) is _Service
+            handler = generic.service(details)
+            if handler is not None:
+                return handler, is_static
+        return None, False
+
+
+class Method:
+    """A handler, ready to be called.
+
+    Attributes:
+        function: The handler's function.
+        deserialize: The deserializer of requests, or None.
+        serialize: The serializer of responses, or None.
+        takes_stream: Whether the requests are a stream.
+        sends_stream: Whether the responses are a stream.
+        run: Runs the handler; the meaning is the server's.
+    """
+
+    __slots__ = ("function", "deserialize", "serialize", "takes_stream", "sends_stream", "run")
+
+    def __init__(self, handler):
+        self.takes_stream = bool(handler.request_streaming)
+        self.sends_stream = bool(handler.response_streaming)
+        kind = f"{'stream' if self.takes_stream else 'unary'}_{'stream' if self.sends_stream else 'unary'}"
+        self.function = getattr(handler, kind)
+        self.deserialize = handler.request_deserializer
+        self.serialize = handler.response_serializer
+        self.run = None

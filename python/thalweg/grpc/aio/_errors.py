@@ -48,6 +48,22 @@ class AioRpcError(RpcError):
     __repr__ = __str__
 
 
+class BaseError(Exception):
+    """An error of a server."""
+
+
+class UsageError(BaseError):
+    """A method was called in a state that does not permit it."""
+
+
+class AbortError(BaseError):
+    """Ends a handler that has called `abort`."""
+
+
+class InternalError(BaseError):
+    """A failure of the library."""
+
+
 def error_of(is_cancelled, code, initial_metadata, trailing_metadata, details):
     """Returns the exception that awaiting an ended call raises."""
     if is_cancelled:
