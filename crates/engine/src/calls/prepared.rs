@@ -104,7 +104,8 @@ impl Prepared {
         // Round timeouts are part of the shared headers.
         let (shared_timeout, own_timeout) =
             if timeout.is_some_and(timeout::is_round) { (timeout, None) } else { (None, timeout) };
-        let emitted = request::emit(own_timeout, encoding, metadata, options.max_sent_metadata_size, &mut extra);
+        let emitted =
+            request::emit(own_timeout, encoding, metadata, options.max_sent_metadata_size, &mut extra);
         emitted.map_err(|error| refused(error.into())).inspect_err(|status| measure.fail(status))?;
         let fixed = channel.request_headers(method, options.accept_compressed, shared_timeout);
         Ok(Self {

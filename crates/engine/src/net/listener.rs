@@ -189,6 +189,9 @@ mod tests {
         assert_eq!(socket.tcp_keepalive_time().unwrap().as_secs(), 60);
         assert_eq!(socket.tcp_keepalive_interval().unwrap().as_secs(), 15);
         assert_eq!(socket.tcp_keepalive_retries().unwrap(), 4);
+        accepted.set_user_timeout(std::time::Duration::MAX).unwrap();
+        let days = socket.tcp_user_timeout().unwrap().map(|timeout| timeout.as_secs() / 86_400);
+        assert_eq!(days, Some(24), "the longest that the system has");
         assert_eq!(accepted.peer_name, client.local_addr().unwrap().to_string());
         assert_eq!(accepted.peer_address, Some(client.local_addr().unwrap().ip()));
     }

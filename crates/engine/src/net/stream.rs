@@ -133,7 +133,7 @@ impl Accepted {
     pub(crate) fn set_user_timeout(&self, timeout: Duration) -> io::Result<()> {
         #[cfg(target_os = "linux")]
         if !self.is_unix {
-            self.socket.set_tcp_user_timeout(Some(timeout))?;
+            self.socket.set_tcp_user_timeout(Some(timeout.min(USER_TIMEOUT_MAX)))?;
         }
         #[cfg(not(target_os = "linux"))]
         let _ = timeout;
@@ -150,6 +150,10 @@ impl Accepted {
         Ok(Socket { fd: Some(watch(self.socket, BOTH)?), write_watch })
     }
 }
+
+/// Maximum of TCP_USER_TIMEOUT, in Linux a positive `int` of milliseconds: 24 days.
+#[cfg(target_os = "linux")]
+const USER_TIMEOUT_MAX: Duration = Duration::from_millis(i32::MAX as u64);
 
 impl Socket {
     fn fd(&self) -> io::Result<&AsyncFd<socket2::Socket>> {
