@@ -53,10 +53,8 @@ struct State {
     headers_to_send: Option<HeaderMap>,
     /// The status to send; server only.
     response_end: Option<(Code, String, HeaderMap)>,
-    /// The task waits for the start of the response; server only.
-    awaits_response: bool,
-    /// The response has started; server only.
-    is_started: bool,
+    /// Server only.
+    response_start: ResponseStart,
     /// The application has ended the response; server only.
     is_finished: bool,
     /// Compression of the response, in place of the server's; server only.
@@ -75,7 +73,23 @@ struct State {
     on_cancel: Option<(Py<PyAny>, Py<PyAny>)>,
 }
 
+/// How a response starts.
+#[derive(Default, PartialEq)]
+enum ResponseStart {
+    /// The call's task is not concerned.
+    #[default]
+    None,
+    /// The call's task waits for the first message.
+    Awaited,
+    /// It has started.
+    Done,
+}
+
 impl State {
+    fn has_started(&self) -> bool {
+        self.response_start == ResponseStart::Done
+    }
+
     /// Keeps a waiter, unless its thread, which polls again after each signal interval, waits already.
     fn wait(&mut self, interest: Interest, waiter: Waiter) {
         let is_there =
@@ -206,7 +220,9 @@ impl Exchange {
         let is_concerned = |of: &mut (Interest, Waiter)| of.0 & interest != 0;
         let woken: Vec<_> = state.waiters.extract_if(.., is_concerned).collect();
         drop(state);
-        woken.into_iter().for_each(|(_, waiter)| waiter.wake());
+        for (_, waiter) in woken {
+            waiter.wake();
+        }
         result
     }
 
@@ -252,7 +268,8 @@ impl Exchange {
         }
         let is_compressed = !mem::take(&mut state.skips_compression);
         state.to_send.push(Sending { message, is_compressed });
-        let sender = if state.awaits_response { state.task.take() } else { state.sender.take() };
+        let is_awaited = state.response_start == ResponseStart::Awaited;
+        let sender = if is_awaited { state.task.take() } else { state.sender.take() };
         drop(state);
         wake(sender);
         Sent::Done
@@ -335,7 +352,9 @@ impl Exchange {
         drop(state);
         wake(task);
         wake(sender);
-        waiters.into_iter().for_each(|(_, waiter)| waiter.wake());
+        for (_, waiter) in waiters {
+            waiter.wake();
+        }
         for (callback, argument) in callbacks {
             self.queue.push(Completion::Call(callback, argument));
         }
@@ -392,7 +411,7 @@ impl Exchange {
     /// Sets the metadata to send first. Returns false if it is too late.
     pub(crate) fn send_headers(&self, headers: HeaderMap) -> bool {
         let mut state = self.lock();
-        if state.headers_to_send.is_some() || state.is_started || state.is_finished {
+        if state.headers_to_send.is_some() || state.has_started() || state.is_finished {
             return false;
         }
         state.headers_to_send = Some(headers);
@@ -405,7 +424,7 @@ impl Exchange {
     /// Sets the response's compression. Returns false if it is too late.
     pub(crate) fn set_compression(&self, encoding: Encoding) -> bool {
         let mut state = self.lock();
-        let is_in_time = state.headers_to_send.is_none() && !state.is_started;
+        let is_in_time = state.headers_to_send.is_none() && !state.has_started();
         if is_in_time {
             state.compression = Some(encoding);
         }
@@ -523,7 +542,9 @@ impl Exchange {
             let is_over = matches!(polled, Poll::Ready(Ok(())));
             if !arrived.is_empty() || is_over {
                 self.change(MESSAGE, |state| {
-                    arrived.into_iter().for_each(|message| state.received.push(message));
+                    for message in arrived {
+                        state.received.push(message);
+                    }
                     state.received.is_over |= is_over;
                 });
             }
@@ -555,13 +576,13 @@ impl Exchange {
                 }
             }
             None if is_empty && state.headers_to_send.is_none() => {
-                state.awaits_response = true;
+                state.response_start = ResponseStart::Awaited;
                 store(&mut state.task, cx);
                 return Poll::Pending;
             }
             _ => {}
         }
-        (state.is_started, state.awaits_response) = (true, false);
+        state.response_start = ResponseStart::Done;
         Poll::Ready(Response::Started(state.headers_to_send.take().unwrap_or_default()))
     }
 }

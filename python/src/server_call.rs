@@ -23,7 +23,7 @@ use crate::status;
 
 /// A path that a server was called with.
 pub(crate) struct Path {
-    path: Box<str>,
+    text: Box<str>,
     name: PyOnceLock<Py<PyString>>,
     /// The handler that Python has found for all calls of the path.
     handler: PyOnceLock<Py<PyAny>>,
@@ -31,7 +31,7 @@ pub(crate) struct Path {
 
 impl Path {
     pub(crate) fn new(path: &str) -> Arc<Self> {
-        Arc::new(Self { path: path.into(), name: PyOnceLock::new(), handler: PyOnceLock::new() })
+        Arc::new(Self { text: path.into(), name: PyOnceLock::new(), handler: PyOnceLock::new() })
     }
 }
 
@@ -69,7 +69,7 @@ impl ServerCall {
     /// The path, `/package.Service/Method`.
     #[getter]
     fn method(&self, py: Python<'_>) -> Py<PyString> {
-        self.path.name.get_or_init(py, || PyString::new(py, &self.path.path).unbind()).clone_ref(py)
+        self.path.name.get_or_init(py, || PyString::new(py, &self.path.text).unbind()).clone_ref(py)
     }
 
     /// The object that was kept by `keep_handler`, or `None`.

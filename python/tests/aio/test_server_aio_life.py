@@ -47,6 +47,27 @@ async def test_port_zero_is_chosen_by_the_system(address):
     await server.stop(None)
 
 
+async def test_name_stands_for_all_its_addresses():
+    families = {found[0] for found in socket.getaddrinfo("localhost", 0, type=socket.SOCK_STREAM)}
+    hosts = {socket.AF_INET: "127.0.0.1", socket.AF_INET6: "[::1]"}
+    server = make_server()
+    port = server.add_insecure_port("localhost:0")
+    await server.start()
+    assert [await call(f"{hosts[family]}:{port}") for family in families] == [b"q"] * len(families)
+    await server.stop(None)
+
+
+@pytest.mark.thalweg_only
+@pytest.mark.parametrize("address", ["ipv4:127.0.0.1:0", "ipv6:[::1]:0", "dns:localhost:0", "dns:///localhost:0"])
+async def test_address_may_be_a_target(address):
+    # grpcio rejects them.
+    server = make_server()
+    port = server.add_insecure_port(address)
+    await server.start()
+    assert await call(address.removesuffix(":0") + f":{port}") == b"q"
+    await server.stop(None)
+
+
 async def test_unix_sockets(tmp_path):
     server = make_server()
     target, abstract = f"unix:{tmp_path}/s.sock", f"unix-abstract:thalweg-{id(server)}"
@@ -72,6 +93,14 @@ async def test_address_that_cannot_be_bound_is_a_runtime_error(address):
     with pytest.raises(RuntimeError, match="Failed to bind to address"):
         server.add_insecure_port(address)
     await server.stop(None)
+
+
+@pytest.mark.thalweg_only
+async def test_stop_waits_for_handlers():
+    server, blocked, calling = await blocked_server()
+    await server.stop(None)
+    assert blocked.cancelled
+    await calling
 
 
 async def test_port_of_another_program_is_a_runtime_error():
@@ -151,6 +180,11 @@ async def test_stop_without_grace_cancels_calls():
     server, blocked, calling = await blocked_server()
     await server.stop(None)
     assert await calling == grpc.StatusCode.UNAVAILABLE
+    # grpcio does not wait for the handler.
+    for _ in range(100):
+        if blocked.cancelled:
+            break
+        await asyncio.sleep(0.05)
     assert blocked.cancelled
     assert await server.wait_for_termination() is False
 

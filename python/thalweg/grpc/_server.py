@@ -5,6 +5,7 @@ import contextvars
 import functools
 import logging
 import os
+import socket
 import threading
 import weakref
 
@@ -206,17 +207,46 @@ def create_native(dispatch, completions, options, maximum_concurrent_rpcs, compr
 
 
 def add_port(native, address, credentials=None):
-    """Binds an address.
+    """Binds an address and returns its port. A name stands for all of its addresses, of which one must be bound.
 
     Raises:
         RuntimeError: It cannot be bound.
     """
     if isinstance(address, bytes):
         address = address.decode()
+    credentials = None if credentials is None else credentials._credentials
+    port, failure_of_first = None, None
+    for host, wanted in _endpoints(address):
+        try:
+            # All addresses of a name get the port that the system has chosen for the first.
+            bound = native.add_port(host if wanted is None else f"{host}:{port or wanted}", credentials)
+        except (RuntimeError, ValueError) as error:
+            failure_of_first = failure_of_first or error
+        else:
+            port = port or bound
+    if port is None:
+        raise RuntimeError(f"Failed to bind to address {address}: {failure_of_first}") from failure_of_first
+    return port
+
+
+def _endpoints(address):
+    """Returns hosts and ports to bind; the port is None if the first is a whole address, possibly an invalid one."""
+    scheme, _, rest = address.partition(":")
+    if scheme in ("ipv4", "ipv6", "dns"):
+        address = rest.removeprefix("///")
+    host, _, port = address.rpartition(":")
+    if not host or ":" in host or address.startswith(("unix:", "unix-abstract:")):
+        return [(address, None)]
     try:
-        return native.add_port(address, None if credentials is None else credentials._credentials)
-    except (RuntimeError, ValueError) as error:
-        raise RuntimeError(f"Failed to bind to address {address}: {error}") from error
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except (OSError, UnicodeError):
+        return [(address, None)]
+    endpoints = []
+    for family, _, _, _, (ip, number, *_) in found:
+        host = f"[{ip}]" if family == socket.AF_INET6 else ip
+        if (host, number) not in endpoints:
+            endpoints.append((host, number))
+    return endpoints
 
 
 def server(

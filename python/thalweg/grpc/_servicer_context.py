@@ -179,9 +179,9 @@ def peer_identity_key(auth_context):
     for key in ("x509_subject_alternative_name", "x509_common_name"):
         if key in auth_context:
             return key
-    # Local connections are authenticated by being local.
-    kind = "transport_security_type"
-    return kind if auth_context.get(kind) == [b"local"] else None
+    # Local credentials identify the client by the kind of its connection.
+    key = "transport_security_type"
+    return key if auth_context.get(key) == [b"local"] else None
 
 
 def peer_identities(auth_context):
