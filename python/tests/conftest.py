@@ -21,6 +21,13 @@ import pytest  # noqa: E402
 import servers  # noqa: E402
 
 
+def pytest_configure(config):
+    """Exceptions that nothing handles fail the tests on Thalweg; grpcio has some in its own threads."""
+    if chosen.IS_THALWEG:
+        for name in ("PytestUnraisableExceptionWarning", "PytestUnhandledThreadExceptionWarning"):
+            config.addinivalue_line("filterwarnings", f"error::pytest.{name}")
+
+
 def pytest_report_header(config):
     return f"grpc: {grpc.__file__}, {grpc.__version__}"
 

@@ -7,7 +7,7 @@ import time
 
 import grpc
 import pytest
-from client_support import PATIENCE, active, channel, failing, method, port, ports, until
+from blocking_support import PATIENCE, active, channel, failing, method, port, ports, until
 
 OK = grpc.StatusCode.OK
 

@@ -6,7 +6,7 @@ import time
 
 import grpc
 import pytest
-from client_support import call, channel, method, port, ports
+from blocking_support import call, channel, method, port, ports
 
 pytestmark = pytest.mark.skipif(not grpc.__name__.startswith("thalweg"), reason="describes thalweg only")
 
