@@ -5,7 +5,7 @@ import time
 
 import grpc
 import pytest
-from client_support import PATIENCE, Proxy, active, call, channel, method, port, ports, running_server, until
+from blocking_client import PATIENCE, Proxy, active, call, method, running_server, until
 
 Connectivity = grpc.ChannelConnectivity
 

@@ -4,7 +4,7 @@ import collections
 
 import grpc
 import pytest
-from client_support import PATIENCE, call, channel, method, port, ports, until
+from blocking_client import PATIENCE, call, method, until
 
 
 class Recorder(

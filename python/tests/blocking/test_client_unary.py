@@ -6,7 +6,7 @@ import time
 
 import grpc
 import pytest
-from client_support import PATIENCE, Proxy, active, call, channel, failing, method, port, ports, until
+from blocking_client import PATIENCE, Proxy, active, call, failing, method, until
 
 OK = grpc.StatusCode.OK
 
@@ -176,7 +176,7 @@ def test_metadata_of_wrong_types_is_a_type_error(channel, metadata):
 
 
 def test_call_waits_for_a_server_if_asked_to(free_port):
-    from client_support import running_server
+    from blocking_client import running_server
 
     with grpc.insecure_channel(f"127.0.0.1:{free_port}") as channel:
         with pytest.raises(grpc.RpcError) as raised:
