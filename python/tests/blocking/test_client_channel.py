@@ -7,6 +7,9 @@ import grpc
 import pytest
 from blocking_client import PATIENCE, Proxy, active, call, method, running_server, until
 
+#: grpcio's thread for subscriptions raises an exception if the channel is closed.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+
 Connectivity = grpc.ChannelConnectivity
 
 

@@ -7,6 +7,10 @@ import pytest
 from blocking_client import PATIENCE, call, method, until
 
 
+#: grpcio's thread for subscriptions raises an exception if the channel is closed.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+
+
 class Recorder(
     grpc.UnaryUnaryClientInterceptor,
     grpc.UnaryStreamClientInterceptor,

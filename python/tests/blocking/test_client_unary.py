@@ -232,7 +232,16 @@ def test_cut_connection_is_unavailable_and_the_next_call_reconnects(port):
         until(lambda: before(channel) >= 1)
         proxy.cut()
         assert sleeping.exception(PATIENCE).code() is grpc.StatusCode.UNAVAILABLE
-        assert call(channel, "Echo", b"y", wait_for_ready=True, timeout=PATIENCE) == b"y"
+
+        def is_connected():
+            # A call may still be sent on the connection that is gone.
+            try:
+                return call(channel, "Echo", b"y", wait_for_ready=True, timeout=PATIENCE) == b"y"
+            except grpc.RpcError as error:
+                assert error.code() is grpc.StatusCode.UNAVAILABLE
+                return False
+
+        until(is_connected)
     proxy.close()
 
 
