@@ -1,7 +1,6 @@
 """The server of the tests of blocking clients, a proxy, and functions that call the server."""
 
 import contextlib
-import os
 import socket
 import subprocess
 import sys
@@ -20,11 +19,8 @@ PATIENCE = 20
 @contextlib.contextmanager
 def running_server(port=0):
     """The ports, without and with TLS, of a server that runs in a process of its own."""
-    environment = {name: value for name, value in os.environ.items() if name != "THALWEG_TEST_GRPC"}
     command = [sys.executable, str(_FOLDER / "blocking_client_server.py"), str(port)]
-    process = subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, text=True
-    )
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
         yield tuple(map(int, process.stdout.readline().split()))
     finally:
@@ -66,8 +62,7 @@ def failing(*_):
 
 def run(code, *arguments, timeout=60):
     """Runs Python code in a process of its own, with the tested package as `grpc`, and returns the finished process."""
-    start = "import os\nif os.environ.get('THALWEG_TEST_GRPC') == 'thalweg':\n    import thalweg.grpc\n"
-    start += "    thalweg.grpc.install()\n"
+    start = "import thalweg.grpc\nthalweg.grpc.install()\n" if grpc.__name__ == "thalweg.grpc" else ""
     command = [sys.executable, "-c", start + textwrap.dedent(code), *map(str, arguments)]
     return subprocess.run(command, timeout=timeout, capture_output=True, text=True)
 
