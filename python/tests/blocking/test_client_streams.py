@@ -190,7 +190,11 @@ class TestRequests:
             assert raised.value.details() == "Exception serializing request!"
 
     def test_response_that_cannot_be_deserialized_is_internal(self, channel):
-        for invoke in (lambda it: it(iter([])), lambda it: it.with_call(iter([])), lambda it: it.future(iter([])).result()):
+        for invoke in (
+            lambda it: it(iter([])),
+            lambda it: it.with_call(iter([])),
+            lambda it: it.future(iter([])).result(),
+        ):
             with pytest.raises(grpc.RpcError) as raised:
                 invoke(method(channel, "stream_unary", "Sum", response_deserializer=failing))
             assert raised.value.code() is grpc.StatusCode.INTERNAL
