@@ -66,7 +66,9 @@ impl BlockingUnaryUnary {
     }
 
     /// Calls the method and returns the response.
-    #[pyo3(signature = (request, timeout = None, metadata = None, credentials = None, wait_for_ready = None, compression = None))]
+    #[pyo3(signature = (
+        request, timeout = None, metadata = None, credentials = None, wait_for_ready = None, compression = None
+    ))]
     fn __call__(
         &self,
         py: Python<'_>,
@@ -85,7 +87,9 @@ impl BlockingUnaryUnary {
     }
 
     /// Calls the method and returns the response and the call.
-    #[pyo3(signature = (request, timeout = None, metadata = None, credentials = None, wait_for_ready = None, compression = None))]
+    #[pyo3(signature = (
+        request, timeout = None, metadata = None, credentials = None, wait_for_ready = None, compression = None
+    ))]
     fn with_call(
         &self,
         py: Python<'_>,
@@ -110,7 +114,9 @@ impl BlockingUnaryUnary {
     }
 
     /// Starts a call without waiting for it. Its credentials are in its metadata.
-    #[pyo3(signature = (completions, request, timeout = None, metadata = None, wait_for_ready = None, compression = None))]
+    #[pyo3(signature = (
+        completions, request, timeout = None, metadata = None, wait_for_ready = None, compression = None
+    ))]
     fn start(
         &self,
         py: Python<'_>,

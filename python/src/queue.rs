@@ -91,8 +91,8 @@ impl CompletionQueue {
 
 #[pymethods]
 impl CompletionQueue {
-    /// Creates the queue of `event_loop`; `None` for that of a thread, which calls `run_until_closed`. It owns both file
-    /// descriptors: an eventfd and its duplicate, or a pipe. A loop's are non-blocking, a thread's blocking.
+    /// Creates the queue of `event_loop`; `None` for that of a thread, which calls `run_until_closed`. It owns both
+    /// file descriptors: an eventfd and its duplicate, or a pipe. A loop's are non-blocking, a thread's blocking.
     #[new]
     fn new(event_loop: Bound<'_, PyAny>, read_end: RawFd, write_end: RawFd) -> Self {
         // SAFETY: the caller has created both for this queue and hands them over.

@@ -5,7 +5,10 @@ import time
 
 import grpc
 import pytest
-from blocking_support import PATIENCE, Proxy, active, call, channel, method, port, ports, running_server, until
+from blocking_client import PATIENCE, Proxy, active, call, method, running_server, until
+
+#: grpcio's thread for subscriptions raises an exception if the channel is closed.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 
 Connectivity = grpc.ChannelConnectivity
 

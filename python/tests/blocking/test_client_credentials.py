@@ -5,7 +5,7 @@ import time
 
 import grpc
 import pytest
-from blocking_support import PATIENCE, call, method, ports, secure_target
+from blocking_client import PATIENCE, call, method
 
 #: All ways to make a call with credentials; each returns the values of its metadata `x-token` at the server.
 CALLS = {

@@ -4,7 +4,11 @@ import collections
 
 import grpc
 import pytest
-from blocking_support import PATIENCE, call, channel, method, port, ports, until
+from blocking_client import PATIENCE, call, method, until
+
+
+#: grpcio's thread for subscriptions raises an exception if the channel is closed.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 
 
 class Recorder(

@@ -2,7 +2,7 @@
 
 import grpc
 import pytest
-from blocking_support import active, channel, port, ports, run, until
+from blocking_client import active, run, until
 
 START = """
 import sys, threading, time, gc, os, signal, weakref

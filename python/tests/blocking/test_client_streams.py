@@ -7,7 +7,7 @@ import time
 
 import grpc
 import pytest
-from blocking_support import PATIENCE, active, channel, failing, method, port, ports, until
+from blocking_client import PATIENCE, active, failing, method, until
 
 OK = grpc.StatusCode.OK
 
@@ -92,19 +92,6 @@ class TestResponses:
             for response in responses:
                 assert response == b"again"
         assert raised.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
-
-    def test_several_threads_share_the_responses(self, channel):
-        responses = method(channel, "unary_stream", "Count")(b"2000")
-        received = queue.SimpleQueue()
-        threads = [
-            threading.Thread(target=lambda: [received.put(response) for response in responses]) for _ in range(8)
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(PATIENCE)
-        assert received.qsize() == 2000
-        assert {received.get() for _ in range(2000)} == {str(number).encode() for number in range(2000)}
 
     def test_request_that_cannot_be_serialized_is_internal(self, channel):
         with pytest.raises(grpc.RpcError) as raised:
@@ -203,7 +190,11 @@ class TestRequests:
             assert raised.value.details() == "Exception serializing request!"
 
     def test_response_that_cannot_be_deserialized_is_internal(self, channel):
-        for invoke in (lambda it: it(iter([])), lambda it: it.with_call(iter([])), lambda it: it.future(iter([])).result()):
+        for invoke in (
+            lambda it: it(iter([])),
+            lambda it: it.with_call(iter([])),
+            lambda it: it.future(iter([])).result(),
+        ):
             with pytest.raises(grpc.RpcError) as raised:
                 invoke(method(channel, "stream_unary", "Sum", response_deserializer=failing))
             assert raised.value.code() is grpc.StatusCode.INTERNAL

@@ -2,11 +2,13 @@
 
 import math
 import pickle
+import queue
+import threading
 import time
 
 import grpc
 import pytest
-from blocking_support import call, channel, method, port, ports
+from blocking_client import PATIENCE, call, method
 
 pytestmark = pytest.mark.skipif(not grpc.__name__.startswith("thalweg"), reason="describes thalweg only")
 
@@ -22,6 +24,21 @@ def test_infinite_timeout_is_no_deadline(channel):
 def test_requests_may_be_any_iterable(channel):
     assert method(channel, "stream_unary", "Sum")([b"ab", b"c"]) == b"2 3"
     assert list(method(channel, "stream_stream", "Chat")((b"ab", b"c"))) == [b"ab", b"c"]
+
+
+def test_several_threads_share_the_responses(channel):
+    # With grpcio, a thread may wait forever that another one has taken the last response from.
+    responses = method(channel, "unary_stream", "Count")(b"2000")
+    received = queue.SimpleQueue()
+    threads = [
+        threading.Thread(target=lambda: [received.put(response) for response in responses]) for _ in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE)
+    assert received.qsize() == 2000
+    assert {received.get() for _ in range(2000)} == {str(number).encode() for number in range(2000)}
 
 
 def test_errors_survive_pickling(channel):

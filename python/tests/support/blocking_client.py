@@ -1,7 +1,6 @@
-"""What the tests of clients share: the server, a proxy, and functions that call the server."""
+"""The server of the tests of blocking clients, a proxy, and functions that call the server."""
 
 import contextlib
-import os
 import socket
 import subprocess
 import sys
@@ -11,7 +10,6 @@ import time
 from pathlib import Path
 
 import grpc
-import pytest
 
 _FOLDER = Path(__file__).resolve().parent
 #: Time in seconds after which a test fails that waits for something.
@@ -21,11 +19,8 @@ PATIENCE = 20
 @contextlib.contextmanager
 def running_server(port=0):
     """The ports, without and with TLS, of a server that runs in a process of its own."""
-    environment = {name: value for name, value in os.environ.items() if name != "THALWEG_TEST_GRPC"}
-    command = [sys.executable, str(_FOLDER / "client_server.py"), str(port)]
-    process = subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, cwd=_FOLDER, text=True
-    )
+    command = [sys.executable, str(_FOLDER / "blocking_client_server.py"), str(port)]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
         yield tuple(map(int, process.stdout.readline().split()))
     finally:
@@ -35,33 +30,6 @@ def running_server(port=0):
         except subprocess.TimeoutExpired:
             process.kill()
             raise
-
-
-@pytest.fixture(scope="session")
-def ports():
-    """The ports of the server, without and with TLS."""
-    with running_server() as ports:
-        yield ports
-
-
-@pytest.fixture
-def port(ports):
-    """The port of the server without TLS."""
-    return ports[0]
-
-
-@pytest.fixture
-def secure_target(ports):
-    """The target with TLS, and the credentials of channels to it."""
-    root = (_FOLDER.parent / "certificates" / "ca.pem").read_bytes()
-    return f"localhost:{ports[1]}", grpc.ssl_channel_credentials(root)
-
-
-@pytest.fixture
-def channel(port):
-    """A channel to the server."""
-    with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
-        yield channel
 
 
 def method(channel, kind, name, **serializers):
@@ -94,10 +62,9 @@ def failing(*_):
 
 def run(code, *arguments, timeout=60):
     """Runs Python code in a process of its own, with the tested package as `grpc`, and returns the finished process."""
-    start = "import os\nif os.environ.get('THALWEG_TEST_GRPC') == 'thalweg':\n    import thalweg.grpc\n"
-    start += "    thalweg.grpc.install()\n"
+    start = "import thalweg.grpc\nthalweg.grpc.install()\n" if grpc.__name__ == "thalweg.grpc" else ""
     command = [sys.executable, "-c", start + textwrap.dedent(code), *map(str, arguments)]
-    return subprocess.run(command, timeout=timeout, capture_output=True, text=True, cwd=_FOLDER)
+    return subprocess.run(command, timeout=timeout, capture_output=True, text=True)
 
 
 class Proxy:
