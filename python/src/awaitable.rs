@@ -317,9 +317,8 @@ fn stop_iteration(py: Python<'_>, value: Py<PyAny>) -> PyErr {
 /// Returns `grpc.aio.EOF`.
 pub(crate) fn end_of_stream(py: Python<'_>) -> PyResult<Py<PyAny>> {
     static EOF: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let eof = EOF.get_or_try_init(py, || {
-        PyResult::Ok(py.import("thalweg.grpc.aio._eof")?.getattr("EOF")?.unbind())
-    })?;
+    let eof = EOF
+        .get_or_try_init(py, || PyResult::Ok(py.import("thalweg.grpc.aio._eof")?.getattr("EOF")?.unbind()))?;
     Ok(eof.clone_ref(py))
 }
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from client_support import start_server
+from aio_client_support import start_server
 
 
 @pytest.fixture(scope="session")

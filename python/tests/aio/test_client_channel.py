@@ -7,7 +7,7 @@ import sys
 
 import grpc
 import pytest
-from client_support import SERVICE, Service, in_loop, status_of
+from aio_client_support import SERVICE, Service, in_loop, status_of
 from grpc import aio
 
 

@@ -4,7 +4,7 @@ import asyncio
 
 import grpc
 import pytest
-from client_support import SERVICE, Service, in_loop, status_of
+from aio_client_support import SERVICE, Service, in_loop, status_of
 from grpc import aio
 
 ours_only = pytest.mark.skipif("thalweg" not in aio.Channel.__module__, reason="grpcio does not support it")

@@ -5,7 +5,7 @@ import gc
 
 import grpc
 import pytest
-from client_support import Service, in_loop, status_of
+from aio_client_support import Service, in_loop, status_of
 from grpc import aio
 
 

@@ -6,7 +6,7 @@ import gc
 
 import grpc
 import pytest
-from client_support import SERVICE, Service, in_loop, status_of
+from aio_client_support import SERVICE, Service, in_loop, status_of
 from grpc import aio
 
 INITIAL = (("initial", "i"), ("initial-bin", b"\0\xff"))

@@ -56,7 +56,7 @@ class Service:
 
 def start_server():
     """Starts the test server. Returns its process and address."""
-    script = Path(__file__).with_name("client_server.py")
+    script = Path(__file__).with_name("aio_client_server.py")
     process = subprocess.Popen([sys.executable, script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     port = int(process.stdout.readline())
     return process, f"127.0.0.1:{port}"
