@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-use pyo3::exceptions::{PyRuntimeError, PyStopIteration};
+use pyo3::exceptions::{PyBaseException, PyRuntimeError, PyStopAsyncIteration, PyStopIteration};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple};
@@ -96,6 +96,8 @@ pub(crate) fn block_on(
 pub(crate) struct Awaitable {
     operation: Arc<dyn Operation>,
     completions: Py<CompletionQueue>,
+    /// The result `EOF` ends an asynchronous iteration.
+    is_next: bool,
     state: Mutex<State>,
 }
 
@@ -118,7 +120,17 @@ impl Awaitable {
         completions: &Py<CompletionQueue>,
     ) -> PyResult<Py<Self>> {
         let completions = completions.clone_ref(py);
-        Py::new(py, Self { operation, completions, state: Mutex::default() })
+        Py::new(py, Self { operation, completions, is_next: false, state: Mutex::default() })
+    }
+
+    /// Creates the awaitable of an iterator's next item. The result `EOF` ends the iteration.
+    pub(crate) fn create_next(
+        py: Python<'_>,
+        operation: Arc<dyn Operation>,
+        completions: &Py<CompletionQueue>,
+    ) -> PyResult<Py<Self>> {
+        let completions = completions.clone_ref(py);
+        Py::new(py, Self { operation, completions, is_next: true, state: Mutex::default() })
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -164,7 +176,10 @@ impl Awaitable {
             state.is_woken = false;
         }
         match this.operation.poll(py, Poller::Task(slf.as_unbound())) {
-            Some(Ok(value)) => Err(PyStopIteration::new_err((value,))),
+            Some(Ok(value)) if this.is_next && end_of_stream(py).is_ok_and(|end| end.is(&value)) => {
+                Err(PyStopAsyncIteration::new_err(()))
+            }
+            Some(Ok(value)) => Err(stop_iteration(py, value)),
             Some(Err(error)) => Err(error),
             None => {
                 let mut state = this.lock();
@@ -287,6 +302,24 @@ impl Awaitable {
         }
         Ok(())
     }
+}
+
+/// Returns the exception with the result of an awaitable.
+fn stop_iteration(py: Python<'_>, value: Py<PyAny>) -> PyErr {
+    let must_be_wrapped = {
+        let value = value.bind(py);
+        value.is_instance_of::<PyTuple>() || value.is_instance_of::<PyBaseException>()
+    };
+    // CPython 3.10 and 3.11 take a plain value without creating the exception object.
+    if must_be_wrapped { PyStopIteration::new_err((value,)) } else { PyStopIteration::new_err(value) }
+}
+
+/// Returns `grpc.aio.EOF`.
+pub(crate) fn end_of_stream(py: Python<'_>) -> PyResult<Py<PyAny>> {
+    static EOF: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let eof = EOF
+        .get_or_try_init(py, || PyResult::Ok(py.import("thalweg.grpc.aio._eof")?.getattr("EOF")?.unbind()))?;
+    Ok(eof.clone_ref(py))
 }
 
 fn cancelled_error(py: Python<'_>, message: Py<PyAny>) -> PyResult<PyErr> {

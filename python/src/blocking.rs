@@ -152,8 +152,7 @@ impl BlockingUnaryUnary {
                 runtime::runtime()?.spawn(call.run());
             }
         }
-        let generation = runtime::generation();
-        Ok(StreamCall { exchange, completions, deadline, deserializer: None, generation })
+        Ok(StreamCall::new(exchange, completions, deadline, None))
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {

@@ -12,6 +12,7 @@ use thalweg_engine::{self as engine, ConnectivityState};
 use tokio::task::AbortHandle;
 
 use crate::credentials::ChannelCredentials;
+use crate::loops;
 use crate::options::ChannelSettings;
 use crate::queue::{Completion, CompletionQueue, Queue};
 use crate::runtime;
@@ -48,6 +49,8 @@ struct OfProcess {
 struct State {
     engine: Option<engine::Channel>,
     calls: slab::Slab<Weak<dyn InFlight>>,
+    /// Callbacks, with their queue and argument, for the time when there are no calls.
+    idle: Vec<(Arc<Queue>, Py<PyAny>, Py<PyAny>)>,
     watches: BTreeMap<u64, Arc<Watch>>,
     /// Number of watches so far. The key of a watch is not used again.
     watched: u64,
@@ -114,6 +117,36 @@ impl Channel {
     pub(crate) fn state(&self) -> &Arc<ChannelState> {
         &self.0
     }
+
+    /// Returns the queue of the running event loop, for a new call.
+    ///
+    /// # Errors
+    /// Returns `RuntimeError` outside of a coroutine or callback, and `UsageError` if the channel is closed.
+    pub(crate) fn loop_queue(&self, py: Python<'_>) -> PyResult<Py<CompletionQueue>> {
+        if self.0.is_closed() {
+            let error = py.import("thalweg.grpc.aio._errors")?.getattr("UsageError")?;
+            return Err(PyErr::from_value(error.call1(("Channel is closed.",))?));
+        }
+        loops::current(py)
+    }
+
+    /// Returns the engine's channel, and registers the call as in flight until the registration is dropped.
+    pub(crate) fn register(&self, call: Weak<dyn InFlight>) -> PyResult<(engine::Channel, Registration)> {
+        let (engine, key) = self.0.start(call)?;
+        Ok((engine, Registration { channel: Arc::clone(&self.0), key }))
+    }
+}
+
+/// A call in flight.
+pub(crate) struct Registration {
+    channel: Arc<ChannelState>,
+    key: usize,
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        self.channel.ended(self.key);
+    }
 }
 
 impl ChannelState {
@@ -146,7 +179,15 @@ impl ChannelState {
 
     /// Unregisters the call.
     pub(crate) fn ended(&self, key: usize) {
-        self.lock().calls.try_remove(key);
+        let mut state = self.lock();
+        state.calls.try_remove(key);
+        if !state.idle.is_empty() && state.calls.is_empty() {
+            let idle = mem::take(&mut state.idle);
+            drop(state);
+            for (queue, callback, argument) in idle {
+                queue.push(Completion::Call(callback, argument));
+            }
+        }
     }
 
     /// Changes only under the lock.
@@ -274,11 +315,28 @@ impl Channel {
         }
     }
 
+    /// Refuses further calls. Those in flight go on.
+    fn refuse_calls(&self) {
+        let _state = self.0.lock();
+        self.0.is_closed.store(true, Ordering::Relaxed);
+    }
+
+    /// Calls `callback` with `argument`, by `completions`, once there are no calls in flight.
+    fn on_idle(&self, completions: &Bound<'_, CompletionQueue>, callback: Py<PyAny>, argument: Py<PyAny>) {
+        let queue = Arc::clone(completions.get().queue());
+        let mut state = self.0.lock();
+        if state.calls.is_empty() {
+            drop(state);
+            return queue.push(Completion::Call(callback, argument));
+        }
+        state.idle.push((queue, callback, argument));
+    }
+
     /// Cancels all calls and closes the connections.
     fn close(&self, details: &str) {
         let mut state = self.0.lock();
         self.0.is_closed.store(true, Ordering::Relaxed);
-        let State { engine, calls, watches, connecting, .. } = mem::take(&mut *state);
+        let State { engine, calls, idle, watches, watched: _, connecting } = mem::take(&mut *state);
         drop(state);
         if let Some(connecting) = connecting {
             connecting.abort();
@@ -291,6 +349,9 @@ impl Channel {
             if let Some(call) = call.upgrade() {
                 call.cancel(details);
             }
+        }
+        for (queue, callback, argument) in idle {
+            queue.push(Completion::Call(callback, argument));
         }
         drop(engine);
     }

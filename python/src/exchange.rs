@@ -37,6 +37,8 @@ pub(crate) const ROOM: Interest = 2;
 pub(crate) const HEADERS: Interest = 4;
 /// The end of the call.
 pub(crate) const END: Interest = 8;
+/// A connection that accepts the call.
+pub(crate) const CONNECTION: Interest = 16;
 
 /// State of a call.
 pub(crate) struct Exchange {
@@ -61,6 +63,8 @@ struct State {
     compression: Option<Encoding>,
     /// The next message is sent uncompressed; server only.
     skips_compression: bool,
+    /// A connection has accepted the call; client only.
+    is_connected: bool,
     /// The peer's initial metadata; client only.
     headers: Option<Arc<HeaderMap>>,
     ended: Option<Arc<Ended>>,
@@ -292,6 +296,22 @@ impl Exchange {
         self.lock().to_send.has_room()
     }
 
+    /// Returns whether a connection has accepted the call, or the call has ended.
+    pub(crate) fn is_connected(&self) -> bool {
+        let state = self.lock();
+        state.is_connected || state.ended.is_some()
+    }
+
+    /// Waits for a connection that accepts the call, or for the end.
+    pub(crate) fn poll_connected(&self, py: Python<'_>, poller: Poller<'_>) -> bool {
+        let mut state = self.lock();
+        if state.is_connected || state.ended.is_some() {
+            return true;
+        }
+        state.waiters.push((CONNECTION | END, poller.waiter(py)));
+        false
+    }
+
     /// Waits for room for a message to send.
     pub(crate) fn poll_room(&self, py: Python<'_>, poller: Poller<'_>) -> bool {
         let mut state = self.lock();
@@ -336,6 +356,12 @@ impl Exchange {
 
     pub(crate) fn ended(&self) -> Option<Arc<Ended>> {
         self.lock().ended.clone()
+    }
+
+    /// Returns whether the call has ended, and all received messages were taken, or are not to be taken.
+    pub(crate) fn is_done(&self) -> bool {
+        let state = self.lock();
+        state.ended.as_ref().is_some_and(|ended| ended.is_cancelled || state.received.queue.is_empty())
     }
 
     /// Ends the call. Returns false if it had ended.
@@ -618,6 +644,11 @@ impl Stream for Outgoing {
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let mut state = self.0.lock();
+        if !state.is_connected {
+            drop(state);
+            self.0.change(CONNECTION, |state| state.is_connected = true);
+            state = self.0.lock();
+        }
         if let Some(message) = state.to_send.pop() {
             let has_room = state.to_send.has_room();
             drop(state);

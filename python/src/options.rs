@@ -94,8 +94,6 @@ impl ChannelSettings {
     /// Returns `TypeError` or `ValueError` with the name of a setting that is unknown or has a wrong value.
     pub(crate) fn from_python(settings: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
         let mut config = ChannelConfig::default();
-        // The caller may need the processor for Python.
-        config.busy_poll = Some(Duration::ZERO);
         config.proxy = ProxyConfig::Environment;
         // Only the server limits metadata.
         config.call_options.max_sent_metadata_size = usize::MAX;

@@ -1,21 +1,32 @@
-//! Wakes an event loop or a thread once for many finished operations: [`CompletionQueue`].
+//! Wakes an event loop or a thread once for many finished operations, and the I/O threads once for many started ones:
+//! [`CompletionQueue`].
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
 use std::mem;
 use std::os::fd::{FromRawFd, RawFd};
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use pyo3::exceptions::{PyKeyboardInterrupt, PySystemExit};
 use pyo3::prelude::*;
+use tokio::sync::Notify;
+use tokio::task::yield_now;
 
 use crate::awaitable::Awaitable;
 use crate::runtime;
+use crate::unary::UnaryCall;
+
+/// Rounds of completions that a loop runs before it lets others have a turn.
+const ROUNDS_MAX: usize = 4;
 
 /// A thing to do on the queue's thread.
 pub(crate) enum Completion {
     /// Wakes the task that awaits an operation.
     Wake(Py<Awaitable>),
+    /// Continues a unary call whose connection has news of it.
+    Advance(Arc<UnaryCall>),
     /// Calls a function with one argument.
     Call(Py<PyAny>, Py<PyAny>),
     /// Calls a function with the number of a channel's connectivity state.
@@ -24,55 +35,132 @@ pub(crate) enum Completion {
     Arrived(Box<dyn Arrived>),
 }
 
+impl Completion {
+    fn run(self, py: Python<'_>) -> PyResult<()> {
+        match self {
+            Self::Wake(awaitable) => awaitable.get().wake(py, &awaitable),
+            Self::Advance(call) => call.advance(py),
+            Self::Call(function, argument) => function.call1(py, (argument,)).map(drop),
+            Self::StateChanged(function, state) => function.call1(py, (state,)).map(drop),
+            Self::Arrived(call) => call.start(py),
+        }
+    }
+}
+
 /// A call that has arrived at a server.
 pub(crate) trait Arrived: Send {
     /// Starts the handler.
     fn start(self: Box<Self>, py: Python<'_>) -> PyResult<()>;
 }
 
+/// A thing to do on an I/O thread.
+pub(crate) enum Submission {
+    /// Starts a unary call.
+    Unary(Arc<UnaryCall>),
+    /// Runs a call with streams.
+    Task(Pin<Box<dyn Future<Output = ()> + Send>>),
+}
+
 /// Finished operations of an event loop or a thread. I/O threads add to it without the GIL; the loop is woken by a file
 /// descriptor when the queue was empty, and then takes all of them.
 pub(crate) struct Queue {
-    completions: Mutex<Vec<Completion>>,
-    /// An eventfd, or the write end of a pipe.
-    write_end: File,
+    completions: Mutex<Completions>,
+    bell: Arc<Bell>,
     generation: u64,
 }
 
+#[derive(Default)]
+struct Completions {
+    list: Vec<Completion>,
+    /// The loop takes completions, and will find new ones without being woken.
+    is_running: bool,
+}
+
+/// Wakes the loop.
+struct Bell {
+    /// An eventfd, or the write end of a pipe.
+    write_end: File,
+    /// Wakes the task that rings on behalf of the I/O threads.
+    by_io_thread: Notify,
+    /// Tasks of the I/O thread that are ready may have further completions.
+    is_early: AtomicBool,
+    is_closed: AtomicBool,
+}
+
+impl Bell {
+    fn new(write_end: File) -> Self {
+        let (is_early, is_closed) = (AtomicBool::new(false), AtomicBool::new(false));
+        Self { write_end, by_io_thread: Notify::new(), is_early, is_closed }
+    }
+
+    fn ring(&self) {
+        // A full pipe has already woken the loop; a closed one has no loop any more.
+        let _ = (&self.write_end).write(&1_u64.to_ne_bytes());
+    }
+
+    /// Rings when the connection that had news has reported all of it. If these were tasks' completions, it rings after
+    /// the other tasks that are ready on the I/O thread, so that the loop gets the completions of all of them.
+    async fn ring_late(self: Arc<Self>) {
+        loop {
+            self.by_io_thread.notified().await;
+            if self.is_closed.load(Ordering::Relaxed) {
+                return;
+            }
+            if self.is_early.swap(false, Ordering::Relaxed) {
+                yield_now().await;
+            }
+            self.ring();
+        }
+    }
+}
+
 impl Queue {
-    fn lock(&self) -> MutexGuard<'_, Vec<Completion>> {
+    fn lock(&self) -> MutexGuard<'_, Completions> {
         self.completions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Adds a completion and wakes the loop if the queue was empty.
     pub(crate) fn push(&self, completion: Completion) {
+        let is_of_task = !matches!(completion, Completion::Advance(_));
         let mut completions = self.lock();
-        completions.push(completion);
-        let was_empty = completions.len() == 1;
+        completions.list.push(completion);
+        let must_ring = completions.list.len() == 1 && !completions.is_running;
         drop(completions);
-        if was_empty {
-            self.wake();
+        if must_ring {
+            if runtime::is_io_thread() {
+                self.bell.is_early.store(is_of_task, Ordering::Relaxed);
+                self.bell.by_io_thread.notify_one();
+            } else {
+                self.bell.ring();
+            }
         }
-    }
-
-    fn wake(&self) {
-        // A full pipe has already woken the loop; a closed one has no loop any more.
-        let _ = (&self.write_end).write(&1_u64.to_ne_bytes());
     }
 }
 
 impl Drop for Queue {
     fn drop(&mut self) {
         if self.generation != runtime::generation() {
-            mem::take(&mut *self.lock()).into_iter().for_each(mem::forget);
+            mem::take(&mut self.lock().list).into_iter().for_each(mem::forget);
+            return;
         }
+        self.bell.is_closed.store(true, Ordering::Relaxed);
+        self.bell.by_io_thread.notify_one();
     }
+}
+
+/// Started operations that the I/O threads do not know yet.
+#[derive(Default)]
+struct Submissions {
+    list: Vec<Submission>,
+    /// The loop will hand them over: at the end of `run`, or by a callback.
+    is_scheduled: bool,
 }
 
 /// The queue of an asyncio event loop, or of a thread.
 #[pyclass(frozen, module = "thalweg._native")]
 pub(crate) struct CompletionQueue {
     queue: Arc<Queue>,
+    submissions: Mutex<Submissions>,
     read_end: File,
     /// The event loop; `None` if a thread runs the completions.
     event_loop: Py<PyAny>,
@@ -87,6 +175,27 @@ impl CompletionQueue {
     pub(crate) fn event_loop(&self) -> &Py<PyAny> {
         &self.event_loop
     }
+
+    fn submissions(&self) -> MutexGuard<'_, Submissions> {
+        self.submissions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Hands something to the I/O threads, at the end of the current round of callbacks of the loop, so that they are
+    /// woken once for all calls started in it.
+    pub(crate) fn submit(this: &Bound<'_, Self>, submission: Submission) -> PyResult<()> {
+        let mut submissions = this.get().submissions();
+        submissions.list.push(submission);
+        if mem::replace(&mut submissions.is_scheduled, true) {
+            return Ok(());
+        }
+        drop(submissions);
+        let flush = this.getattr(pyo3::intern!(this.py(), "flush"))?;
+        this.get()
+            .event_loop
+            .bind(this.py())
+            .call_method1(pyo3::intern!(this.py(), "call_soon"), (flush,))?;
+        Ok(())
+    }
 }
 
 #[pymethods]
@@ -94,16 +203,26 @@ impl CompletionQueue {
     /// Creates the queue of `event_loop`; `None` for that of a thread, which calls `run_until_closed`. It owns both
     /// file descriptors: an eventfd and its duplicate, or a pipe. A loop's are non-blocking, a thread's blocking.
     #[new]
-    fn new(event_loop: Bound<'_, PyAny>, read_end: RawFd, write_end: RawFd) -> Self {
+    fn new(event_loop: Bound<'_, PyAny>, read_end: RawFd, write_end: RawFd) -> PyResult<Self> {
         // SAFETY: the caller has created both for this queue and hands them over.
         let (read_end, write_end) = unsafe { (File::from_raw_fd(read_end), File::from_raw_fd(write_end)) };
-        let queue = Queue { completions: Mutex::default(), write_end, generation: runtime::generation() };
-        let is_closed = AtomicBool::new(false);
-        Self { queue: Arc::new(queue), read_end, event_loop: event_loop.unbind(), is_closed }
+        let bell = Arc::new(Bell::new(write_end));
+        runtime::runtime()?.spawn(Arc::clone(&bell).ring_late());
+        let queue = Queue { completions: Mutex::default(), bell, generation: runtime::generation() };
+        Ok(Self {
+            queue: Arc::new(queue),
+            submissions: Mutex::default(),
+            read_end,
+            event_loop: event_loop.unbind(),
+            is_closed: AtomicBool::new(false),
+        })
     }
 
     /// Runs all completions. The loop calls it when the descriptor is readable.
-    fn run(&self, py: Python<'_>) {
+    ///
+    /// # Errors
+    /// Returns `SystemExit` and `KeyboardInterrupt` of a task or callback.
+    fn run(&self, py: Python<'_>) -> PyResult<()> {
         let mut buffer = [0; 64];
         loop {
             match (&self.read_end).read(&mut buffer) {
@@ -112,7 +231,7 @@ impl CompletionQueue {
                 Ok(_) | Err(_) => break,
             }
         }
-        self.run_pending(py);
+        self.run_pending(py)
     }
 
     /// Runs completions on this thread until `close` is called. It waits for them without the GIL.
@@ -122,7 +241,7 @@ impl CompletionQueue {
     fn run_until_closed(&self, py: Python<'_>) -> PyResult<()> {
         while !self.is_closed.load(Ordering::Acquire) {
             py.detach(|| self.wait())?;
-            self.run_pending(py);
+            self.run_pending(py)?;
         }
         Ok(())
     }
@@ -130,7 +249,16 @@ impl CompletionQueue {
     /// Ends `run_until_closed`, after the completions that are in the queue. Later ones do not run.
     fn close(&self) {
         self.is_closed.store(true, Ordering::Release);
-        self.queue.wake();
+        self.queue.bell.ring();
+    }
+
+    /// Hands the calls that were started outside of `run` to the I/O threads.
+    fn flush(&self) {
+        let mut submissions = self.submissions();
+        submissions.is_scheduled = false;
+        let list = mem::take(&mut submissions.list);
+        drop(submissions);
+        hand_over(list);
     }
 }
 
@@ -145,19 +273,43 @@ impl CompletionQueue {
         }
     }
 
-    fn run_pending(&self, py: Python<'_>) {
-        let completions = mem::take(&mut *self.queue.lock());
-        for completion in completions {
-            let done = match completion {
-                Completion::Wake(awaitable) => awaitable.get().wake(py, &awaitable),
-                Completion::Call(function, argument) => function.call1(py, (argument,)).map(drop),
-                Completion::StateChanged(function, state) => function.call1(py, (state,)).map(drop),
-                Completion::Arrived(call) => call.start(py),
-            };
-            if let Err(error) = done {
+    /// Runs the completions, and those that come meanwhile, and hands over the calls that they start.
+    ///
+    /// # Errors
+    /// Returns `SystemExit` and `KeyboardInterrupt`, which end the event loop. The loop will be woken for the rest.
+    fn run_pending(&self, py: Python<'_>) -> PyResult<()> {
+        let runtime = runtime::runtime()?;
+        // Calls that go on here may need its timers.
+        let _entered = runtime.enter();
+        let _turn =
+            Turn { queue: self, was_scheduled: mem::replace(&mut self.submissions().is_scheduled, true) };
+        let mut list = Vec::new();
+        for round in 0.. {
+            {
+                let mut completions = self.queue.lock();
+                // The list emptied in the last round keeps its memory.
+                mem::swap(&mut list, &mut completions.list);
+                completions.is_running = !list.is_empty() && round < ROUNDS_MAX;
+            }
+            let mut completions = list.drain(..);
+            while let Some(completion) = completions.next() {
+                let Err(error) = completion.run(py) else { continue };
+                if !self.event_loop.is_none(py) && ends_loop(py, &error) {
+                    let rest: Vec<_> = completions.collect();
+                    let mut completions = self.queue.lock();
+                    completions.list.splice(0..0, rest);
+                    completions.is_running = true;
+                    return Err(error);
+                }
                 self.report(py, &error);
             }
+            drop(completions);
+            hand_over(mem::take(&mut self.submissions().list));
+            if !self.queue.lock().is_running {
+                return Ok(());
+            }
         }
+        Ok(())
     }
 
     /// Passes an exception of a callback to the loop's exception handler; logs it if there is no loop.
@@ -178,4 +330,50 @@ impl CompletionQueue {
             error.write_unraisable(py, None);
         }
     }
+}
+
+/// The time in which a loop or thread runs completions.
+struct Turn<'a> {
+    queue: &'a CompletionQueue,
+    was_scheduled: bool,
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        let CompletionQueue { queue, submissions, .. } = self.queue;
+        let mut completions = queue.lock();
+        let is_early_end = mem::take(&mut completions.is_running) && !completions.list.is_empty();
+        drop(completions);
+        let mut submissions = submissions.lock().unwrap_or_else(PoisonError::into_inner);
+        submissions.is_scheduled = self.was_scheduled;
+        let list = mem::take(&mut submissions.list);
+        drop(submissions);
+        hand_over(list);
+        if is_early_end {
+            queue.bell.ring();
+        }
+    }
+}
+
+/// Returns whether an exception ends the event loop, as it does in callbacks of asyncio.
+#[cold]
+fn ends_loop(py: Python<'_>, error: &PyErr) -> bool {
+    error.is_instance_of::<PySystemExit>(py) || error.is_instance_of::<PyKeyboardInterrupt>(py)
+}
+
+/// Has an I/O thread carry out submissions.
+fn hand_over(submissions: Vec<Submission>) {
+    if submissions.is_empty() {
+        return;
+    }
+    // The runtime exists: the queue has started it.
+    let Ok(runtime) = runtime::runtime() else { return };
+    runtime.spawn(async move {
+        for submission in submissions {
+            match submission {
+                Submission::Unary(call) => call.start(),
+                Submission::Task(task) => drop(tokio::spawn(task)),
+            }
+        }
+    });
 }

@@ -4,6 +4,7 @@
 //! what belongs to its parent's is left alone: dropping it could wait for threads that do not exist. The threads pause
 //! while the process forks. Otherwise the child could get a lock that one of them holds, and would never release.
 
+use std::cell::Cell;
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::ptr;
@@ -23,6 +24,16 @@ static RUNTIME: AtomicPtr<Runtime> = AtomicPtr::new(ptr::null_mut());
 static GENERATION: AtomicU64 = AtomicU64::new(0);
 /// The pause of the I/O threads while the process forks.
 static PAUSE: Mutex<Option<Arc<Pause>>> = Mutex::new(None);
+
+thread_local! {
+    static IS_IO_THREAD: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Returns whether the current thread is one of the runtime's.
+#[inline]
+pub(crate) fn is_io_thread() -> bool {
+    IS_IO_THREAD.get()
+}
 
 /// Returns the number of forks before this process. Objects of other generations belong to a parent process.
 #[inline]
@@ -47,6 +58,7 @@ fn start() -> PyResult<&'static Runtime> {
     let runtime = Builder::new_multi_thread()
         .worker_threads(threads)
         .thread_name("thalweg-io")
+        .on_thread_start(|| IS_IO_THREAD.set(true))
         .enable_all()
         .build()
         .map_err(|error| PyRuntimeError::new_err(format!("cannot start the I/O threads: {error}")))?;

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use http::HeaderMap;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::PyString;
+use pyo3::types::{PyBytes, PyString, PyTuple};
 use thalweg_core::{Code, Status};
 
 use crate::metadata;
@@ -14,6 +14,9 @@ pub(crate) const DETAILS: &str = "grpc-status-details-bin";
 
 /// Text of a call that its caller has cancelled, as grpcio's.
 pub(crate) const CANCELLED: &str = "Locally cancelled by application!";
+
+/// Code, details, initial and trailing metadata of an ended call, for Python.
+pub(crate) type Outcome = (Py<PyAny>, String, Py<PyTuple>, Py<PyTuple>);
 
 /// The end of a call.
 #[derive(Debug)]
@@ -72,6 +75,22 @@ impl Ended {
             trailing_metadata: HeaderMap::new(),
             response: None,
             is_cancelled: true,
+        }
+    }
+
+    /// Returns the end for Python.
+    pub(crate) fn outcome(&self, py: Python<'_>) -> PyResult<Outcome> {
+        let initial = metadata::to_python(py, &self.initial_metadata)?;
+        let trailing = metadata::to_python(py, &self.trailing_metadata)?;
+        Ok((code(py, self.code)?, self.details.clone(), initial, trailing))
+    }
+
+    /// Returns the response of a call with one, deserialized.
+    pub(crate) fn response(&self, py: Python<'_>, deserializer: Option<&Py<PyAny>>) -> PyResult<Py<PyAny>> {
+        let bytes = PyBytes::new(py, self.response.as_deref().unwrap_or_default());
+        match deserializer {
+            Some(deserializer) => deserializer.call1(py, (bytes,)),
+            None => Ok(bytes.into_any().unbind()),
         }
     }
 

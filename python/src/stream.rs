@@ -2,28 +2,33 @@
 
 use std::future::poll_fn;
 use std::pin::pin;
-use std::sync::{Arc, Weak};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::task::Poll;
 use std::time::Instant;
 
 use http::HeaderMap;
+use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyTuple};
+use pyo3::types::PyBytes;
 use thalweg_core::Code;
 use thalweg_engine::{self as engine, CallOptions, Method};
 
-use crate::awaitable::{Awaitable, Operation, Poller, block_on};
+use crate::awaitable::{Awaitable, Operation, Poller, block_on, end_of_stream};
 use crate::blocking;
-use crate::channel::{Channel, ChannelState, InFlight};
+use crate::channel::{Channel, InFlight, Registration};
 use crate::exchange::{Exchange, Outgoing, Received, Sent};
 use crate::message::{self, Message};
 use crate::metadata::{self, Given};
 use crate::options;
-use crate::queue::CompletionQueue;
+use crate::queue::{CompletionQueue, Submission};
 use crate::runtime;
-use crate::status::{self, CANCELLED, Ended};
+use crate::status::{CANCELLED, Ended, Outcome};
+
+/// Messages that a task may take, or send, before others have a turn, even if it need not wait.
+const TURN_LEN: u32 = 64;
 
 /// A method of a channel with a stream of requests, of responses, or both.
 #[pyclass(frozen, module = "thalweg._native")]
@@ -31,6 +36,7 @@ pub(crate) struct StreamMethod {
     channel: Py<Channel>,
     method: Arc<Method>,
     deserializer: Option<Py<PyAny>>,
+    /// The response is one message, which is part of the end of a call.
     has_one_response: bool,
 }
 
@@ -48,36 +54,46 @@ impl StreamMethod {
         Ok(Self { channel, method: options::method(method)?, deserializer, has_one_response })
     }
 
-    /// Starts a call. Its callbacks and awaitables run on the loop or thread of `completions`.
+    /// Starts a call. Its callbacks and awaitables run on the loop or thread of `completions`. By default that is the
+    /// running event loop, and the call starts after the loop's current callbacks, together with others.
     #[pyo3(signature = (completions, timeout = None, metadata = None, wait_for_ready = None, compression = None))]
     fn start(
         &self,
         py: Python<'_>,
-        completions: Py<CompletionQueue>,
+        completions: Option<Py<CompletionQueue>>,
         timeout: Option<f64>,
         metadata: Option<Given>,
         wait_for_ready: Option<bool>,
         compression: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<StreamCall> {
-        let call_options = self.channel.get().state().call_options();
-        let call_options = options::call_options(call_options, timeout, wait_for_ready, compression)?;
+        let is_soon = completions.is_none();
+        let completions = match completions {
+            Some(completions) => completions,
+            None => self.channel.get().loop_queue(py)?,
+        };
+        let channel = self.channel.get().state();
+        let call_options =
+            options::call_options(channel.call_options(), timeout, wait_for_ready, compression)?;
         let deadline = call_options.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         let exchange = Exchange::new(Arc::clone(completions.get().queue()));
         let weak: Weak<Exchange> = Arc::downgrade(&exchange);
-        let (engine, key) = self.channel.get().state().start(weak)?;
+        let (engine, registration) = self.channel.get().register(weak)?;
         let start = Start {
             engine,
-            channel: Arc::clone(self.channel.get().state()),
-            key,
+            registration,
             method: Arc::clone(&self.method),
             options: call_options,
             metadata: metadata.map_or_else(HeaderMap::new, |given| given.0),
             exchange: Arc::clone(&exchange),
             has_one_response: self.has_one_response,
         };
-        runtime::runtime()?.spawn(start.run());
+        if is_soon {
+            CompletionQueue::submit(completions.bind(py), Submission::Task(Box::pin(start.run())))?;
+        } else {
+            runtime::runtime()?.spawn(start.run());
+        }
         let deserializer = self.deserializer.as_ref().map(|it| it.clone_ref(py));
-        Ok(StreamCall { exchange, completions, deadline, deserializer, generation: runtime::generation() })
+        Ok(StreamCall::new(exchange, completions, deadline, deserializer))
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
@@ -95,8 +111,7 @@ impl InFlight for Exchange {
 /// A call to be made on an I/O thread.
 struct Start {
     engine: engine::Channel,
-    channel: Arc<ChannelState>,
-    key: usize,
+    registration: Registration,
     method: Arc<Method>,
     options: CallOptions,
     metadata: HeaderMap,
@@ -106,54 +121,82 @@ struct Start {
 
 impl Start {
     async fn run(self) {
-        let Self { engine, channel, key, method, options, metadata, exchange, has_one_response } = self;
-        let sent = {
-            let requests = Outgoing(Arc::clone(&exchange));
-            let mut sent = pin!(engine.stream(&method, &metadata, requests, &options));
-            poll_fn(
-                |cx| if exchange.goes_on(cx) { sent.as_mut().poll(cx).map(Some) } else { Poll::Ready(None) },
-            )
+        let ended = {
+            // Dropping it cancels the call at the server.
+            let mut io = pin!(self.io());
+            poll_fn(|cx| {
+                if self.exchange.goes_on(cx) { io.as_mut().poll(cx).map(Some) } else { Poll::Ready(None) }
+            })
             .await
         };
-        // Dropping the engine's call cancels it.
-        let ended = match sent {
-            None => None,
-            Some(Err(status)) => Some(Ended::failed(&status)),
-            Some(Ok((call, headers))) if has_one_response => {
-                exchange.received_headers(headers.clone());
-                let mut response = pin!(call.only_response(|payload| Ok(message::into_bytes(payload))));
-                let received = poll_fn(|cx| {
-                    if exchange.goes_on(cx) {
-                        response.as_mut().poll(cx).map(Some)
-                    } else {
-                        Poll::Ready(None)
-                    }
-                })
-                .await;
-                received.map(|outcome| match outcome {
-                    Ok((response, trailers)) => Ended::ok(headers, trailers, Some(response)),
-                    Err(status) => Ended { initial_metadata: headers, ..Ended::failed(&status) },
-                })
-            }
-            Some(Ok((call, headers))) => {
-                exchange.received_headers(headers.clone());
-                let mut responses = call.into_responses();
-                let received = poll_fn(|cx| {
-                    if !exchange.goes_on(cx) {
-                        return Poll::Ready(None);
-                    }
-                    exchange.poll_fill(&mut responses, cx).map(Some)
-                })
-                .await;
-                received.map(|outcome| match outcome {
-                    Ok(()) => Ended::ok(headers, responses.take_trailers().unwrap_or_default(), None),
-                    Err(status) => Ended { initial_metadata: headers, ..Ended::failed(&status) },
-                })
-            }
-        };
-        channel.ended(key);
+        let Self { registration, exchange, .. } = self;
+        drop(registration);
         if let Some(ended) = ended {
             exchange.end(ended);
+        }
+    }
+
+    async fn io(&self) -> Ended {
+        let Self { engine, method, options, metadata, exchange, .. } = self;
+        if self.has_one_response {
+            let received = |headers: &HeaderMap| exchange.received_headers(headers.clone());
+            return only_response(engine, method, options, metadata, Arc::clone(exchange), received).await;
+        }
+        let requests = Outgoing(Arc::clone(exchange));
+        let (call, headers) = match engine.stream(method, metadata, requests, options).await {
+            Ok(started) => started,
+            Err(status) => return Ended::failed(&status),
+        };
+        exchange.received_headers(headers.clone());
+        let mut responses = call.into_responses();
+        match poll_fn(|cx| exchange.poll_fill(&mut responses, cx)).await {
+            Ok(()) => Ended::ok(headers, responses.take_trailers().unwrap_or_default(), None),
+            Err(status) => Ended { initial_metadata: headers, ..Ended::failed(&status) },
+        }
+    }
+}
+
+/// Sends the requests of `exchange` and waits for the only response. `received` gets the server's initial metadata.
+pub(crate) async fn only_response(
+    engine: &engine::Channel,
+    method: &Method,
+    options: &CallOptions,
+    metadata: &HeaderMap,
+    exchange: Arc<Exchange>,
+    received: impl FnOnce(&HeaderMap),
+) -> Ended {
+    let (call, headers) = match engine.stream(method, metadata, Outgoing(exchange), options).await {
+        Ok(started) => started,
+        Err(status) => return Ended::failed(&status),
+    };
+    received(&headers);
+    match call.only_response(|message| Ok(message::into_bytes(message))).await {
+        Ok((message, trailers)) => Ended::ok(headers, trailers, Some(message)),
+        Err(status) => Ended { initial_metadata: headers, ..Ended::failed(&status) },
+    }
+}
+
+/// State of a call that its awaitables share.
+struct ClientStream {
+    exchange: Arc<Exchange>,
+    deserializer: Option<Py<PyAny>>,
+    /// The only response, once deserialized.
+    response: Mutex<Option<Py<PyAny>>>,
+    /// Messages that were taken or sent without waiting, modulo the length of a turn.
+    turn: AtomicU32,
+}
+
+impl ClientStream {
+    /// Counts a message. Returns whether others are to have a turn.
+    fn is_turn_over(&self) -> bool {
+        (self.turn.fetch_add(1, Ordering::Relaxed) + 1).is_multiple_of(TURN_LEN)
+    }
+
+    fn deserialized(&self, py: Python<'_>, message: &[u8]) -> PyResult<Py<PyAny>> {
+        let bytes = PyBytes::new(py, message);
+        match &self.deserializer {
+            Some(deserializer) => deserializer.call1(py, (bytes,)),
+            None => Ok(bytes.into_any().unbind()),
         }
     }
 }
@@ -161,12 +204,32 @@ impl Start {
 /// A call of a client. Python adds what differs between grpcio's interfaces and call types.
 #[pyclass(frozen, weakref, module = "thalweg._native")]
 pub(crate) struct StreamCall {
-    pub(crate) exchange: Arc<Exchange>,
-    pub(crate) completions: Py<CompletionQueue>,
-    pub(crate) deadline: Option<Instant>,
-    pub(crate) deserializer: Option<Py<PyAny>>,
+    stream: Arc<ClientStream>,
+    completions: Py<CompletionQueue>,
+    deadline: Option<Instant>,
     /// Of the process that makes the call.
-    pub(crate) generation: u64,
+    generation: u64,
+}
+
+impl StreamCall {
+    pub(crate) fn new(
+        exchange: Arc<Exchange>,
+        completions: Py<CompletionQueue>,
+        deadline: Option<Instant>,
+        deserializer: Option<Py<PyAny>>,
+    ) -> Self {
+        let (response, turn) = (Mutex::default(), AtomicU32::new(0));
+        let stream = Arc::new(ClientStream { exchange, deserializer, response, turn });
+        Self { stream, completions, deadline, generation: runtime::generation() }
+    }
+
+    /// Returns an error in a child process made by `fork`, where nothing would ever happen to the call.
+    fn check_process(&self) -> PyResult<()> {
+        if self.generation == runtime::generation() {
+            return Ok(());
+        }
+        Err(PyRuntimeError::new_err("the call belongs to the parent process; make a new call after fork"))
+    }
 }
 
 #[pymethods]
@@ -176,75 +239,115 @@ impl StreamCall {
     fn failed(completions: Py<CompletionQueue>, code: i32, details: &str) -> PyResult<Self> {
         let exchange = Exchange::new(Arc::clone(completions.get().queue()));
         exchange.end(Ended::local(options::code(code)?, details));
-        let generation = runtime::generation();
-        Ok(Self { exchange, completions, deadline: None, deserializer: None, generation })
+        Ok(Self::new(exchange, completions, None, None))
     }
 
-    /// Returns an awaitable of the next response; `None` after the last one of a call that ended with OK.
+    /// Returns an awaitable of the next response; `EOF` after the last one of a call that ended with OK.
     fn receive(&self, py: Python<'_>) -> PyResult<Py<Awaitable>> {
-        Awaitable::create(py, Arc::new(self.receiving(py)), &self.completions)
+        Awaitable::create(py, Arc::clone(&self.stream) as _, &self.completions)
+    }
+
+    /// Returns an asynchronous iterator of the responses. It keeps `call`.
+    fn responses(&self, py: Python<'_>, call: Py<PyAny>) -> Responses {
+        let (stream, completions) = (Arc::clone(&self.stream), self.completions.clone_ref(py));
+        Responses { stream, completions, call }
     }
 
     /// Waits for the next response; `None` after the last one, whatever the status, or if it cannot be deserialized,
     /// which fails the call.
     fn receive_blocking(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         self.check_process()?;
-        block_on(py, &ReceiveBlocking(self), None)
+        block_on(py, &ReceiveBlocking(&self.stream), None)
     }
 
     /// Returns the only response of an ended call, in bytes.
     fn response<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
-        let ended = self.exchange.ended()?;
+        let ended = self.stream.exchange.ended()?;
         ended.response.as_ref().map(|response| PyBytes::new(py, response))
     }
 
-    /// Adds a request, and returns an awaitable of room for another. `False`: it was too late.
-    fn send(&self, py: Python<'_>, message: Bound<'_, PyAny>) -> PyResult<Option<Py<Awaitable>>> {
-        match self.exchange.send(Message::from_python(message)?) {
-            Sent::Done => {
-                Awaitable::create(py, Arc::new(Room(Arc::clone(&self.exchange))), &self.completions).map(Some)
+    /// Returns an awaitable of the only response.
+    fn awaited_response(&self, py: Python<'_>) -> PyResult<Py<Awaitable>> {
+        Awaitable::create(py, Arc::new(OnlyResponse(Arc::clone(&self.stream))), &self.completions)
+    }
+
+    /// Adds a request. Returns `False` if it was too late, `True` if there is room for another, or an awaitable of it.
+    fn send(&self, py: Python<'_>, message: Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        let exchange = &self.stream.exchange;
+        match exchange.send(Message::from_python(message)?) {
+            Sent::TooLate => false.into_py_any(py),
+            Sent::Done if !exchange.has_room() => {
+                let room = Arc::new(Room(Arc::clone(exchange)));
+                Ok(Awaitable::create(py, room, &self.completions)?.into_any())
             }
-            Sent::TooLate => Ok(None),
+            Sent::Done if self.stream.is_turn_over() => {
+                Ok(Awaitable::create(py, Arc::<Pause>::default(), &self.completions)?.into_any())
+            }
+            Sent::Done => true.into_py_any(py),
         }
     }
 
     /// Adds a request and waits for room for another. Returns false if it was too late.
     fn send_blocking(&self, py: Python<'_>, message: Bound<'_, PyAny>) -> PyResult<bool> {
         self.check_process()?;
-        match self.exchange.send(Message::from_python(message)?) {
-            Sent::Done => block_on(py, &Room(Arc::clone(&self.exchange)), None).map(|_| true),
+        let exchange = &self.stream.exchange;
+        match exchange.send(Message::from_python(message)?) {
+            Sent::Done => block_on(py, &Room(Arc::clone(exchange)), None).map(|_| true),
             Sent::TooLate => Ok(false),
         }
     }
 
     /// Adds the only request.
     fn send_only(&self, message: Bound<'_, PyAny>) -> PyResult<()> {
-        self.exchange.send_only(Message::from_python(message)?);
+        self.stream.exchange.send_only(Message::from_python(message)?);
         Ok(())
     }
 
     /// Ends the requests.
     fn done_sending(&self) {
-        self.exchange.done_sending();
+        self.stream.exchange.done_sending();
+    }
+
+    /// Returns whether a connection has accepted the call, or the call has ended.
+    fn is_connected(&self) -> bool {
+        self.stream.exchange.is_connected()
+    }
+
+    /// Returns an awaitable of a connection that accepts the call, or of the call's end.
+    fn connection(&self, py: Python<'_>) -> PyResult<Py<Awaitable>> {
+        let connection = Arc::new(Connection(Arc::clone(&self.stream.exchange)));
+        Awaitable::create(py, connection, &self.completions)
     }
 
     /// Cancels the call. Returns false if it had ended.
     #[pyo3(signature = (details = CANCELLED))]
     fn cancel(&self, details: &str) -> bool {
-        self.exchange.end(Ended::cancelled(details))
+        self.stream.exchange.end(Ended::cancelled(details))
     }
 
     /// Ends the call with this status, unless it has ended.
     fn fail(&self, code: i32, details: &str) -> PyResult<bool> {
-        Ok(self.exchange.end(Ended::local(options::code(code)?, details)))
+        Ok(self.stream.exchange.end(Ended::local(options::code(code)?, details)))
     }
 
+    /// Returns whether this side has cancelled the call.
     fn cancelled(&self) -> bool {
-        self.exchange.ended().is_some_and(|ended| ended.is_cancelled)
+        self.stream.exchange.ended().is_some_and(|ended| ended.is_cancelled)
     }
 
+    /// Returns whether the call has ended with CANCELLED.
+    fn has_status_cancelled(&self) -> bool {
+        self.stream.exchange.ended().is_some_and(|ended| ended.code == Code::Cancelled)
+    }
+
+    /// Returns whether the call has ended. There may be responses to take.
     fn done(&self) -> bool {
-        self.exchange.ended().is_some()
+        self.stream.exchange.ended().is_some()
+    }
+
+    /// Returns whether the call has ended, and all of its responses were taken.
+    fn is_over(&self) -> bool {
+        self.stream.exchange.is_done()
     }
 
     fn time_remaining(&self) -> Option<f64> {
@@ -253,84 +356,99 @@ impl StreamCall {
 
     /// Returns an awaitable of the server's initial metadata.
     fn initial_metadata(&self, py: Python<'_>) -> PyResult<Py<Awaitable>> {
-        Awaitable::create(py, Arc::new(Headers(Arc::clone(&self.exchange))), &self.completions)
+        Awaitable::create(py, Arc::new(Headers(Arc::clone(&self.stream.exchange))), &self.completions)
     }
 
     /// Waits for the server's initial metadata.
     fn initial_metadata_blocking(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         self.check_process()?;
-        block_on(py, &Headers(Arc::clone(&self.exchange)), None)
+        block_on(py, &Headers(Arc::clone(&self.stream.exchange)), None)
     }
 
     /// Returns an awaitable of the end.
     fn end(&self, py: Python<'_>) -> PyResult<Py<Awaitable>> {
-        Awaitable::create(py, Arc::new(End(Arc::clone(&self.exchange))), &self.completions)
+        Awaitable::create(py, Arc::new(End(Arc::clone(&self.stream.exchange))), &self.completions)
     }
 
     /// Waits for the end, at most `timeout` seconds. Returns whether it has come.
     #[pyo3(signature = (timeout = None))]
     fn end_blocking(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
-        if self.exchange.ended().is_some() {
+        if self.done() {
             return Ok(true);
         }
         self.check_process()?;
         let deadline = options::timeout(timeout)?.and_then(|timeout| Instant::now().checked_add(timeout));
-        block_on(py, &End(Arc::clone(&self.exchange)), deadline).map(|ended| ended.is_some())
+        block_on(py, &End(Arc::clone(&self.stream.exchange)), deadline).map(|ended| ended.is_some())
     }
 
     /// Returns code, details, initial and trailing metadata of an ended call.
-    fn outcome(&self, py: Python<'_>) -> PyResult<Option<(Py<PyAny>, String, Py<PyTuple>, Py<PyTuple>)>> {
-        let Some(ended) = self.exchange.ended() else { return Ok(None) };
-        let initial = metadata::to_python(py, &ended.initial_metadata)?;
-        let trailing = metadata::to_python(py, &ended.trailing_metadata)?;
-        Ok(Some((status::code(py, ended.code)?, ended.details.clone(), initial, trailing)))
+    fn outcome(&self, py: Python<'_>) -> PyResult<Option<Outcome>> {
+        self.stream.exchange.ended().map(|ended| ended.outcome(py)).transpose()
+    }
+
+    /// Raises the exception of an ended call, unless it ended with OK.
+    fn raise_for_status(&self, py: Python<'_>) -> PyResult<()> {
+        match self.stream.exchange.ended() {
+            Some(ended) if ended.code != Code::Ok => Err(ended.aio_error(py)),
+            _ => Ok(()),
+        }
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.completions)?;
-        visit.call(&self.deserializer)
+        // Not the deserializer, which the call's awaitables have, too.
+        visit.call(&self.completions)
     }
 
     /// Calls `callback` with `argument` once the call has ended. Returns false if it had ended.
     fn on_end(&self, callback: Py<PyAny>, argument: Py<PyAny>) -> bool {
-        self.exchange.on_end(callback, argument).is_none()
+        self.stream.exchange.on_end(callback, argument).is_none()
     }
 }
 
-impl StreamCall {
-    /// Returns an error in a child process made by `fork`, where nothing would ever happen to the call.
-    fn check_process(&self) -> PyResult<()> {
-        if self.generation == runtime::generation() {
-            return Ok(());
-        }
-        Err(PyRuntimeError::new_err("the call belongs to the parent process; make a new call after fork"))
+/// An asynchronous iterator of responses.
+#[pyclass(frozen, module = "thalweg._native")]
+pub(crate) struct Responses {
+    stream: Arc<ClientStream>,
+    completions: Py<CompletionQueue>,
+    /// Without it, the call would be cancelled.
+    call: Py<PyAny>,
+}
+
+#[pymethods]
+impl Responses {
+    fn __aiter__(this: Py<Self>) -> Py<Self> {
+        this
     }
 
-    fn receiving(&self, py: Python<'_>) -> Receive {
-        let deserializer = self.deserializer.as_ref().map(|it| it.clone_ref(py));
-        Receive { exchange: Arc::clone(&self.exchange), deserializer }
+    fn __anext__(&self, py: Python<'_>) -> PyResult<Py<Awaitable>> {
+        Awaitable::create_next(py, Arc::clone(&self.stream) as _, &self.completions)
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.completions)?;
+        visit.call(&self.call)
     }
 }
 
 /// Takes the next response.
-struct Receive {
-    exchange: Arc<Exchange>,
-    deserializer: Option<Py<PyAny>>,
-}
-
-impl Operation for Receive {
+impl Operation for ClientStream {
     fn poll(&self, py: Python<'_>, poller: Poller<'_>) -> Option<PyResult<Py<PyAny>>> {
-        Some(match self.exchange.poll_receive(py, poller)? {
+        if self.is_turn_over() {
+            poller.waiter(py).wake();
+            return None;
+        }
+        let ended = match self.exchange.poll_receive(py, poller)? {
             Received::Message(message) => {
-                let bytes = PyBytes::new(py, &message);
-                match &self.deserializer {
-                    Some(deserializer) => deserializer.bind(py).call1((bytes,)).map(Bound::unbind),
-                    None => Ok(bytes.into_any().unbind()),
+                let response = self.deserialized(py, &message);
+                if response.is_err() {
+                    self.exchange.end(Ended::cancelled("failed to deserialize a response"));
                 }
+                return Some(response);
             }
-            Received::Ended(ended) if ended.code != Code::Ok => Err(ended.aio_error(py)),
-            Received::Over | Received::Ended(_) => Ok(py.None()),
-        })
+            Received::Over => self.exchange.poll_ended(py, poller)?,
+            Received::Ended(ended) => ended,
+        };
+        Some(if ended.code == Code::Ok { end_of_stream(py) } else { Err(ended.aio_error(py)) })
     }
 
     fn cancel(&self, _: Python<'_>) {
@@ -339,22 +457,67 @@ impl Operation for Receive {
 }
 
 /// Takes the next response, on behalf of a thread.
-struct ReceiveBlocking<'a>(&'a StreamCall);
+struct ReceiveBlocking<'a>(&'a ClientStream);
 
 impl Operation for ReceiveBlocking<'_> {
     fn poll(&self, py: Python<'_>, poller: Poller<'_>) -> Option<PyResult<Py<PyAny>>> {
-        Some(match self.0.exchange.poll_receive(py, poller)? {
-            Received::Message(message) => {
-                let deserializer = self.0.deserializer.as_ref();
-                blocking::deserialize(py, deserializer, &message).map(|response| {
+        let Self(stream) = self;
+        Some(match stream.exchange.poll_receive(py, poller)? {
+            Received::Message(message) => blocking::deserialize(py, stream.deserializer.as_ref(), &message)
+                .map(|response| {
                     response.unwrap_or_else(|| {
-                        self.0.exchange.fail(Ended::local(Code::Internal, blocking::NOT_DESERIALIZED));
+                        stream.exchange.fail(Ended::local(Code::Internal, blocking::NOT_DESERIALIZED));
                         py.None()
                     })
-                })
-            }
+                }),
             Received::Over | Received::Ended(_) => Ok(py.None()),
         })
+    }
+
+    fn cancel(&self, _: Python<'_>) {}
+}
+
+/// Waits for the only response.
+struct OnlyResponse(Arc<ClientStream>);
+
+impl Operation for OnlyResponse {
+    fn poll(&self, py: Python<'_>, poller: Poller<'_>) -> Option<PyResult<Py<PyAny>>> {
+        let stream = &self.0;
+        let ended = stream.exchange.poll_ended(py, poller)?;
+        if ended.code != Code::Ok {
+            return Some(Err(ended.aio_error(py)));
+        }
+        let known = stream.response.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(response) = &*known {
+            return Some(Ok(response.clone_ref(py)));
+        }
+        drop(known);
+        let response = match ended.response(py, stream.deserializer.as_ref()) {
+            Ok(response) => response,
+            Err(error) => return Some(Err(error)),
+        };
+        let kept = response.clone_ref(py);
+        let old = stream.response.lock().unwrap_or_else(PoisonError::into_inner).replace(kept);
+        drop(old);
+        Some(Ok(response))
+    }
+
+    fn cancel(&self, _: Python<'_>) {
+        self.0.exchange.end(Ended::cancelled(CANCELLED));
+    }
+}
+
+/// Lets others have a turn.
+#[derive(Default)]
+struct Pause(AtomicBool);
+
+impl Operation for Pause {
+    fn poll(&self, py: Python<'_>, poller: Poller<'_>) -> Option<PyResult<Py<PyAny>>> {
+        if self.0.swap(true, Ordering::Relaxed) {
+            return Some(Ok(py.None()));
+        }
+        poller.waiter(py).wake();
+        None
     }
 
     fn cancel(&self, _: Python<'_>) {}
@@ -371,6 +534,17 @@ impl Operation for Room {
     fn cancel(&self, _: Python<'_>) {
         self.0.end(Ended::cancelled(CANCELLED));
     }
+}
+
+/// Waits for a connection that accepts the call.
+struct Connection(Arc<Exchange>);
+
+impl Operation for Connection {
+    fn poll(&self, py: Python<'_>, poller: Poller<'_>) -> Option<PyResult<Py<PyAny>>> {
+        self.0.poll_connected(py, poller).then(|| Ok(py.None()))
+    }
+
+    fn cancel(&self, _: Python<'_>) {}
 }
 
 /// Waits for the server's initial metadata.

@@ -1,146 +1,185 @@
 //! Unary calls of `grpc.aio`: from a request to its response.
 
-use std::future::poll_fn;
 use std::mem;
-use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::task::{Context, Poll, Waker};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
+use std::task::{Context, Poll, Wake, Waker};
 use std::time::Instant;
 
 use http::HeaderMap;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyTuple};
+use pyo3::types::PyDict;
 use thalweg_core::Code;
 use thalweg_engine::{self as engine, CallOptions, Method};
 
 use crate::awaitable::{Awaitable, Operation, Poller, Waiter};
-use crate::channel::{Channel, ChannelState, InFlight};
-use crate::loops;
+use crate::channel::{Channel, InFlight, Registration};
+use crate::exchange::Exchange;
 use crate::message::{self, Message};
 use crate::metadata::{self, Given};
 use crate::options;
-use crate::queue::{Completion, CompletionQueue, Queue};
-use crate::runtime;
-use crate::status::{self, CANCELLED, Ended};
+use crate::queue::{Completion, CompletionQueue, Queue, Submission};
+use crate::status::{CANCELLED, Ended, Outcome};
+use crate::stream;
 
 /// A unary method of a channel, to be called from a coroutine.
-#[pyclass(frozen, module = "thalweg._native")]
+#[pyclass(frozen, weakref, module = "thalweg._native")]
 pub(crate) struct UnaryUnaryMultiCallable {
     channel: Py<Channel>,
     method: Arc<Method>,
     serializer: Option<Py<PyAny>>,
     deserializer: Option<Py<PyAny>>,
+    /// Called in place of this object for calls with credentials, whose metadata must be awaited first.
+    authenticated: Option<Py<PyAny>>,
 }
 
 #[pymethods]
 impl UnaryUnaryMultiCallable {
     #[new]
+    #[pyo3(signature = (channel, method, serializer, deserializer, authenticated = None))]
     fn new(
         channel: Py<Channel>,
         method: &str,
         serializer: Option<Py<PyAny>>,
         deserializer: Option<Py<PyAny>>,
+        authenticated: Option<Py<PyAny>>,
     ) -> PyResult<Self> {
-        Ok(Self { channel, method: options::method(method)?, serializer, deserializer })
+        Ok(Self { channel, method: options::method(method)?, serializer, deserializer, authenticated })
     }
 
     /// Starts a call.
+    #[expect(clippy::too_many_arguments, reason = "the arguments of a call in Python")]
     #[pyo3(signature = (request, *, timeout = None, metadata = None, credentials = None, wait_for_ready = None, compression = None))]
     fn __call__(
         &self,
         py: Python<'_>,
         request: Bound<'_, PyAny>,
         timeout: Option<f64>,
-        metadata: Option<Given>,
+        metadata: Option<Bound<'_, PyAny>>,
         credentials: Option<Py<PyAny>>,
         wait_for_ready: Option<bool>,
         compression: Option<Bound<'_, PyAny>>,
-    ) -> PyResult<Py<UnaryUnaryCall>> {
-        let _ = credentials;
-        let completions = loops::current(py)?;
+    ) -> PyResult<Py<PyAny>> {
+        if let (Some(credentials), Some(authenticated)) = (credentials, &self.authenticated) {
+            let keywords = PyDict::new(py);
+            keywords.set_item("timeout", timeout)?;
+            keywords.set_item("metadata", metadata)?;
+            keywords.set_item("credentials", credentials)?;
+            keywords.set_item("wait_for_ready", wait_for_ready)?;
+            keywords.set_item("compression", compression)?;
+            return authenticated.call(py, (request,), Some(&keywords));
+        }
+        let completions = self.channel.get().loop_queue(py)?;
         let request = match &self.serializer {
             Some(serializer) => serializer.bind(py).call1((request,))?,
             None => request,
         };
         let message = Message::from_python(request)?;
-        let channel_options = self.channel.get().state().call_options();
+        let channel = self.channel.get().state();
+        let metadata = metadata.map(|given| given.extract::<Given>()).transpose()?;
         let call_options =
-            options::call_options(channel_options, timeout, wait_for_ready, compression.as_ref())?;
-        let deadline = call_options.timeout.map(|timeout| Instant::now() + timeout);
+            options::call_options(channel.call_options(), timeout, wait_for_ready, compression.as_ref())?;
+        let deadline = call_options.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         let call = Arc::new(UnaryCall {
             state: Mutex::default(),
+            io: Mutex::default(),
+            is_queued: AtomicBool::new(false),
             queue: Arc::clone(completions.get().queue()),
             deserializer: self.deserializer.as_ref().map(|it| it.clone_ref(py)),
             response: Mutex::default(),
         });
-        let weak: Weak<UnaryCall> = Arc::downgrade(&call);
-        let (channel, key) = self.channel.get().state().start(weak)?;
+        let weak = Arc::downgrade(&call);
+        let (engine, registration) = self.channel.get().register(Weak::clone(&weak) as _)?;
         let start = Start {
-            engine: channel,
-            channel: Arc::clone(self.channel.get().state()),
-            key,
+            engine,
             method: Arc::clone(&self.method),
             options: call_options,
             metadata: metadata.map_or_else(HeaderMap::new, |given| given.0),
             message,
-            call: Arc::clone(&call),
+            call: weak,
+            _registration: registration,
         };
-        runtime::runtime()?.spawn(start.run());
-        Py::new(py, UnaryUnaryCall { call, completions, deadline })
+        *call.io() = Some(Box::pin(start.run()));
+        CompletionQueue::submit(completions.bind(py), Submission::Unary(Arc::clone(&call)))?;
+        Ok(Py::new(py, UnaryUnaryCall { call, completions, deadline })?.into_any())
     }
 }
 
-/// A call to be made on an I/O thread.
+/// A call that has not started.
 struct Start {
     engine: engine::Channel,
-    channel: Arc<ChannelState>,
-    key: usize,
     method: Arc<Method>,
     options: CallOptions,
     metadata: HeaderMap,
     message: Message,
-    call: Arc<UnaryCall>,
+    call: Weak<UnaryCall>,
+    _registration: Registration,
 }
 
 impl Start {
-    async fn run(self) {
-        let Self { engine, channel, key, method, options, metadata, message, call } = self;
-        let outcome = {
-            let mut sent = pin!(engine.unary(&method, &metadata, &message, &options));
-            poll_fn(|cx| if call.goes_on(cx) { sent.as_mut().poll(cx).map(Some) } else { Poll::Ready(None) })
-                .await
-        };
-        channel.ended(key);
-        let ended = match outcome {
-            None => return,
-            Some(Err(status)) => Ended::failed(&status),
-            Some(Ok(mut response)) => match response.message().open().map(message::into_bytes) {
+    async fn run(self) -> Ended {
+        match self.call.upgrade().filter(|call| call.lock().wants_headers) {
+            None => self.as_a_whole().await,
+            Some(call) => Box::pin(self.in_parts(call)).await,
+        }
+    }
+
+    /// Waits for the whole response.
+    async fn as_a_whole(&self) -> Ended {
+        let Self { engine, method, options, metadata, message, .. } = self;
+        match engine.unary(method, metadata, message, options).await {
+            Err(status) => Ended::failed(&status),
+            Ok(mut response) => match response.message().open().map(message::into_bytes) {
                 Ok(bytes) => {
                     let (initial, trailing) = response.finish_apart();
                     let trailing = trailing.map_or_else(HeaderMap::new, |it| *it);
                     Ended::ok(initial, trailing, Some(bytes))
                 }
-                Err(status) => Ended::failed(&response.fail(status, &engine, &method)),
+                Err(status) => Ended::failed(&response.fail(status, engine, method)),
             },
-        };
-        call.end(ended);
+        }
+    }
+
+    /// Takes the response's metadata before its message. It costs more, so it is done only if someone waits for it.
+    async fn in_parts(&self, call: Arc<UnaryCall>) -> Ended {
+        let Self { engine, method, options, metadata, message, .. } = self;
+        let request = Exchange::new(Arc::clone(&call.queue));
+        request.send(message.clone());
+        request.done_sending();
+        let received = |headers: &HeaderMap| call.received_headers(headers.clone());
+        stream::only_response(engine, method, options, metadata, request, received).await
     }
 }
 
-/// The state of a call, shared with its I/O task.
-struct UnaryCall {
+/// State of a call. Its I/O is a future that is woken by news from the connection. The first poll is on an I/O thread;
+/// the others are on the event loop's thread, which needs the result.
+pub(crate) struct UnaryCall {
     state: Mutex<State>,
+    io: Mutex<Option<Io>>,
+    /// The queue has a completion that polls the future.
+    is_queued: AtomicBool,
     queue: Arc<Queue>,
     deserializer: Option<Py<PyAny>>,
     /// The response, once deserialized.
     response: Mutex<Option<Py<PyAny>>>,
 }
 
+type Io = Pin<Box<dyn Future<Output = Ended> + Send>>;
+
 #[derive(Default)]
 struct State {
     ended: Option<Arc<Ended>>,
-    /// Wakes the I/O task.
-    task: Option<Waker>,
+    /// Set before the start if someone waits for the server's initial metadata.
+    wants_headers: bool,
+    headers: Option<Arc<HeaderMap>>,
+    headers_waiters: Vec<Waiter>,
+    followers: Followers,
+}
+
+/// Those who wait for the end of a call.
+#[derive(Default)]
+struct Followers {
     waiter: Option<Waiter>,
     /// Further waiters.
     waiters: Vec<Waiter>,
@@ -148,45 +187,108 @@ struct State {
     callbacks: Vec<(Py<PyAny>, Py<PyAny>)>,
 }
 
+impl Followers {
+    fn notify(self, queue: &Queue) {
+        self.waiter.into_iter().chain(self.waiters).for_each(Waiter::wake);
+        for (callback, call) in self.callbacks {
+            queue.push(Completion::Call(callback, call));
+        }
+    }
+}
+
+impl Wake for UnaryCall {
+    fn wake(self: Arc<Self>) {
+        if !self.is_queued.swap(true, Ordering::AcqRel) {
+            let queue = Arc::clone(&self.queue);
+            queue.push(Completion::Advance(self));
+        }
+    }
+}
+
 impl UnaryCall {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns false if the call was cancelled. Keeps the I/O task's waker.
-    fn goes_on(&self, cx: &Context<'_>) -> bool {
+    fn io(&self) -> MutexGuard<'_, Option<Io>> {
+        self.io.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sends the request, on an I/O thread.
+    pub(crate) fn start(self: Arc<Self>) {
+        if let Some(followers) = self.poll() {
+            followers.notify(&self.queue);
+        }
+    }
+
+    /// Continues after news from the connection, on the event loop's thread.
+    pub(crate) fn advance(self: Arc<Self>, py: Python<'_>) -> PyResult<()> {
+        self.is_queued.store(false, Ordering::Release);
+        let Some(mut followers) = self.poll() else { return Ok(()) };
+        let waiter = followers.waiter.take();
+        followers.notify(&self.queue);
+        match waiter {
+            // The task that awaits the response goes on here and now.
+            Some(Waiter::Task { awaitable, .. }) => awaitable.get().wake(py, &awaitable),
+            Some(waiter @ Waiter::Thread(_)) => {
+                waiter.wake();
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Polls the future. Returns who is to be notified when the call has ended.
+    fn poll(self: &Arc<Self>) -> Option<Followers> {
+        let mut io = self.io();
+        let future = io.as_mut()?;
+        let waker = Waker::from(Arc::clone(self));
+        let polled = future.as_mut().poll(&mut Context::from_waker(&waker));
+        // Whoever cancelled the call meanwhile found the future locked, and left it to be dropped here.
+        let done = if polled.is_ready() || self.lock().ended.is_some() { io.take() } else { None };
+        drop(io);
+        drop(done);
+        match polled {
+            Poll::Ready(ended) => self.end(ended),
+            Poll::Pending => None,
+        }
+    }
+
+    /// Ends the call and returns who is to be notified, unless it had ended.
+    fn end(&self, ended: Ended) -> Option<Followers> {
+        let ended = Arc::new(ended);
         let mut state = self.lock();
         if state.ended.is_some() {
-            return false;
+            return None;
         }
-        match &mut state.task {
-            Some(task) => task.clone_from(cx.waker()),
-            None => state.task = Some(cx.waker().clone()),
+        state.ended = Some(ended);
+        let mut followers = mem::take(&mut state.followers);
+        if !state.headers_waiters.is_empty() {
+            followers.waiters.append(&mut state.headers_waiters);
         }
+        Some(followers)
+    }
+
+    /// Ends the call with CANCELLED, at the server, too. Returns false if it had ended.
+    fn cancel_with(&self, details: &str) -> bool {
+        let Some(followers) = self.end(Ended::cancelled(details)) else { return false };
+        let io = match self.io.try_lock() {
+            Ok(mut io) => io.take(),
+            Err(TryLockError::Poisoned(io)) => io.into_inner().take(),
+            Err(TryLockError::WouldBlock) => None,
+        };
+        drop(io);
+        followers.notify(&self.queue);
         true
     }
 
-    /// Ends the call. Returns false if it had ended.
-    fn end(&self, ended: Ended) -> bool {
+    fn received_headers(&self, headers: HeaderMap) {
+        let headers = Arc::new(headers);
         let mut state = self.lock();
-        if state.ended.is_some() {
-            return false;
-        }
-        state.ended = Some(Arc::new(ended));
-        let State { waiter, waiters, callbacks, task, .. } = &mut *state;
-        let (waiter, waiters, callbacks) = (waiter.take(), mem::take(waiters), mem::take(callbacks));
-        let task = task.take();
+        state.headers = Some(headers);
+        let waiters = mem::take(&mut state.headers_waiters);
         drop(state);
-        if let Some(task) = task {
-            task.wake();
-        }
-        for waiter in waiter.into_iter().chain(waiters) {
-            waiter.wake();
-        }
-        for (callback, call) in callbacks {
-            self.queue.push(Completion::Call(callback, call));
-        }
-        true
+        waiters.into_iter().for_each(Waiter::wake);
     }
 
     fn ended(&self) -> Option<Arc<Ended>> {
@@ -202,10 +304,28 @@ impl UnaryCall {
             drop(state);
             return Some(ended);
         }
-        match &state.waiter {
-            None => state.waiter = Some(waiter),
-            Some(_) => state.waiters.push(waiter),
+        match &state.followers.waiter {
+            None => state.followers.waiter = Some(waiter),
+            Some(_) => state.followers.waiters.push(waiter),
         }
+        None
+    }
+
+    /// Returns the server's initial metadata, or keeps a waiter.
+    fn headers_or_wait(&self, py: Python<'_>, poller: Poller<'_>) -> Option<Arc<HeaderMap>> {
+        let waiter = poller.waiter(py);
+        let mut state = self.lock();
+        if let Some(headers) = &state.headers {
+            let headers = Arc::clone(headers);
+            drop(state);
+            return Some(headers);
+        }
+        if let Some(ended) = &state.ended {
+            let headers = Arc::new(ended.initial_metadata.clone());
+            drop(state);
+            return Some(headers);
+        }
+        state.headers_waiters.push(waiter);
         None
     }
 
@@ -215,19 +335,17 @@ impl UnaryCall {
             return Ok(response.clone_ref(py));
         }
         drop(cached);
-        let bytes = PyBytes::new(py, ended.response.as_deref().unwrap_or_default());
-        let response = match &self.deserializer {
-            Some(deserializer) => deserializer.bind(py).call1((bytes,))?.unbind(),
-            None => bytes.into_any().unbind(),
-        };
-        *self.response.lock().unwrap_or_else(PoisonError::into_inner) = Some(response.clone_ref(py));
+        let response = ended.response(py, self.deserializer.as_ref())?;
+        let kept = response.clone_ref(py);
+        let old = self.response.lock().unwrap_or_else(PoisonError::into_inner).replace(kept);
+        drop(old);
         Ok(response)
     }
 }
 
 impl InFlight for UnaryCall {
     fn cancel(&self, details: &str) {
-        self.end(Ended::cancelled(details));
+        self.cancel_with(details);
     }
 }
 
@@ -239,7 +357,7 @@ impl Operation for UnaryCall {
     }
 
     fn cancel(&self, _: Python<'_>) {
-        self.end(Ended::cancelled(CANCELLED));
+        self.cancel_with(CANCELLED);
     }
 }
 
@@ -254,7 +372,19 @@ impl Operation for End {
     fn cancel(&self, _: Python<'_>) {}
 }
 
-/// A unary call of `grpc.aio`. Its coroutines are added in Python, on top of `_end`.
+/// Awaits the server's initial metadata.
+struct Headers(Arc<UnaryCall>);
+
+impl Operation for Headers {
+    fn poll(&self, py: Python<'_>, poller: Poller<'_>) -> Option<PyResult<Py<PyAny>>> {
+        let headers = self.0.headers_or_wait(py, poller)?;
+        Some(metadata::to_python(py, &headers).map(Py::into_any))
+    }
+
+    fn cancel(&self, _: Python<'_>) {}
+}
+
+/// A unary call of `grpc.aio`. Its coroutines are added in Python, on top of `_end` and `_headers`.
 #[pyclass(frozen, weakref, module = "thalweg._native")]
 pub(crate) struct UnaryUnaryCall {
     call: Arc<UnaryCall>,
@@ -273,19 +403,36 @@ impl UnaryUnaryCall {
         Awaitable::create(py, Arc::new(End(Arc::clone(&self.call))), &self.completions)
     }
 
+    /// Returns an awaitable of the server's initial metadata. It completes before the response only if this is called
+    /// before the event loop has sent the request.
+    fn _headers(&self, py: Python<'_>) -> PyResult<Py<Awaitable>> {
+        self.call.lock().wants_headers = true;
+        Awaitable::create(py, Arc::new(Headers(Arc::clone(&self.call))), &self.completions)
+    }
+
     /// Returns code, details, initial and trailing metadata of an ended call.
-    fn _outcome(&self, py: Python<'_>) -> PyResult<Option<(Py<PyAny>, String, Py<PyTuple>, Py<PyTuple>)>> {
-        let Some(ended) = self.call.ended() else { return Ok(None) };
-        let initial = metadata::to_python(py, &ended.initial_metadata)?;
-        let trailing = metadata::to_python(py, &ended.trailing_metadata)?;
-        Ok(Some((status::code(py, ended.code)?, ended.details.clone(), initial, trailing)))
+    fn _outcome(&self, py: Python<'_>) -> PyResult<Option<Outcome>> {
+        self.call.ended().map(|ended| ended.outcome(py)).transpose()
+    }
+
+    /// Raises the exception of an ended call, unless it ended with OK.
+    fn _raise_for_status(&self, py: Python<'_>) -> PyResult<()> {
+        match self.call.ended() {
+            Some(ended) if ended.code != Code::Ok => Err(ended.aio_error(py)),
+            _ => Ok(()),
+        }
     }
 
     fn cancel(&self) -> bool {
-        self.call.end(Ended::cancelled(CANCELLED))
+        self.call.cancel_with(CANCELLED)
     }
 
     fn cancelled(&self) -> bool {
+        self.call.ended().is_some_and(|ended| ended.code == Code::Cancelled)
+    }
+
+    /// Returns whether this side has cancelled the call.
+    fn _is_cancelled_here(&self) -> bool {
         self.call.ended().is_some_and(|ended| ended.is_cancelled)
     }
 
@@ -295,7 +442,7 @@ impl UnaryUnaryCall {
 
     /// Returns the seconds until the deadline, or `None`.
     fn time_remaining(&self) -> Option<f64> {
-        self.deadline.map(|deadline| (deadline - Instant::now()).as_secs_f64())
+        self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()).as_secs_f64())
     }
 
     /// Calls `callback` with the call once it has ended.
@@ -303,7 +450,7 @@ impl UnaryUnaryCall {
         let call = &slf.get().call;
         let mut state = call.lock();
         if state.ended.is_none() {
-            state.callbacks.push((callback, slf.clone().into_any().unbind()));
+            state.followers.callbacks.push((callback, slf.clone().into_any().unbind()));
             return Ok(());
         }
         drop(state);

@@ -7,6 +7,9 @@ class _EndOfStream:
     def __bool__(self):
         return False
 
+    def __len__(self):
+        return 0
+
     def __repr__(self):
         return "<grpc.aio.EOF>"
 

@@ -3,6 +3,32 @@
 import asyncio
 
 from thalweg.grpc._types import RpcError
+from thalweg.grpc.aio._metadata import Metadata
+
+#: Text of calls that this side has cancelled.
+CANCELLED = "Locally cancelled by application!"
+#: Text of calls that were dropped while responses were to come.
+COLLECTED = "Cancelled upon garbage collection!"
+
+_STYLES = "The iterator and read/write APIs may not be mixed on a single RPC."
+_FINISHED = "RPC already finished."
+_HALF_CLOSED = 'RPC is half closed after calling "done_writing".'
+
+
+class BaseError(Exception):
+    """Base of the errors of this module that are not statuses."""
+
+
+class UsageError(BaseError):
+    """A function was used in a way that its documentation rules out."""
+
+
+class AbortError(BaseError):
+    """Raised by `ServicerContext.abort` to leave a handler."""
+
+
+class InternalError(BaseError):
+    """A fault of this package."""
 
 
 class AioRpcError(RpcError):
@@ -36,16 +62,33 @@ class AioRpcError(RpcError):
         """Returns a text with all that is known about the failure."""
         return self._debug_error_string
 
-    def __str__(self):
-        return (
-            f"<{type(self).__name__} of RPC that terminated with:\n"
-            f"\tstatus = {self._code}\n"
-            f'\tdetails = "{self._details}"\n'
-            f'\tdebug_error_string = "{self._debug_error_string}"\n'
-            ">"
+    def __reduce__(self):
+        state = (
+            self._code,
+            self._initial_metadata,
+            self._trailing_metadata,
+            self._details,
+            self._debug_error_string,
         )
+        return type(self), state
 
-    __repr__ = __str__
+    def __repr__(self):
+        return status_text(type(self).__name__, self._code, self._details, self._debug_error_string)
+
+    __str__ = __repr__
+
+
+def status_text(name, code, details, debug_error_string):
+    """Returns the representation of a call or error with a status."""
+    lines = [f"<{name} of RPC that terminated with:", f"\tstatus = {code}", f'\tdetails = "{details}"']
+    if debug_error_string is not None:
+        lines.append(f'\tdebug_error_string = "{debug_error_string}"')
+    return "\n".join([*lines, ">"])
+
+
+def debug_text(code, details):
+    """Returns the debug error string of a status."""
+    return "" if code.value[0] == 0 else f"{code.name}:{details}"
 
 
 class BaseError(Exception):
@@ -68,4 +111,20 @@ def error_of(is_cancelled, code, initial_metadata, trailing_metadata, details):
     """Returns the exception that awaiting an ended call raises."""
     if is_cancelled:
         return asyncio.CancelledError(details)
-    return AioRpcError(code, initial_metadata, trailing_metadata, details, f"{code.name}: {details}")
+    initial, trailing = Metadata.from_tuple(initial_metadata), Metadata.from_tuple(trailing_metadata)
+    return AioRpcError(code, initial, trailing, details, debug_text(code, details))
+
+
+def mixed_styles():
+    """Returns the error of a call that is both iterated and read, or both given an iterator and written to."""
+    return UsageError(_STYLES)
+
+
+def finished():
+    """Returns the error of a message for a call that has ended."""
+    return asyncio.InvalidStateError(_FINISHED)
+
+
+def half_closed():
+    """Returns the error of a message after the last one."""
+    return asyncio.InvalidStateError(_HALF_CLOSED)
