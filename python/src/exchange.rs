@@ -232,9 +232,12 @@ impl Exchange {
 
     // The application's side.
 
-    /// Takes a received message if there is one.
+    /// Takes a received message if there is one, and the call was not cancelled.
     pub(crate) fn take_received(&self) -> Option<Bytes> {
         let mut state = self.lock();
+        if state.ended.as_ref().is_some_and(|ended| ended.is_cancelled) {
+            return None;
+        }
         let message = state.received.pop()?;
         let task = if state.received.queue.is_empty() { state.task.take() } else { None };
         drop(state);

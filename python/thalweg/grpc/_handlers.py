@@ -120,10 +120,11 @@ class Method:
         serialize: The serializer of responses, or None.
         takes_stream: Whether the requests are a stream.
         sends_stream: Whether the responses are a stream.
+        is_non_blocking: Whether a handler with a stream of responses sends them by a function that it gets.
         run: Runs the handler; the meaning is the server's.
     """
 
-    __slots__ = ("function", "deserialize", "serialize", "takes_stream", "sends_stream", "run")
+    __slots__ = ("function", "deserialize", "serialize", "takes_stream", "sends_stream", "is_non_blocking", "run")
 
     def __init__(self, handler):
         self.takes_stream = bool(handler.request_streaming)
@@ -132,4 +133,6 @@ class Method:
         self.function = getattr(handler, kind)
         self.deserialize = handler.request_deserializer
         self.serialize = handler.response_serializer
+        # grpcio's health service uses it.
+        self.is_non_blocking = self.sends_stream and getattr(self.function, "experimental_non_blocking", False)
         self.run = None

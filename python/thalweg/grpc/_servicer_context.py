@@ -212,6 +212,10 @@ def serve(method, call):
             if request is None:
                 return
         stage = Stage.HANDLER
+        if method.is_non_blocking:
+            call = None
+            _NonBlocking(context).start(request)
+            return
         response = method.function(request, context)
         if method.sends_stream:
             stage = Stage.ITERATION
@@ -225,7 +229,50 @@ def serve(method, call):
         context._fail(stage, error)
         raise
     finally:
-        call.release()
+        if call is not None:
+            call.release()
+
+
+class _NonBlocking:
+    """A handler that returns at once and sends its responses later, from any thread, by the function it gets.
+
+    grpcio calls it so if the handler has the attribute `experimental_non_blocking`. The handler runs on the pool in its
+    attribute `experimental_thread_pool`, if there is one.
+    """
+
+    def __init__(self, context):
+        self._context = context
+
+    def start(self, request):
+        """Calls the handler."""
+        pool = getattr(self._context._method.function, "experimental_thread_pool", None)
+        if pool is None:
+            self._run(request)
+        else:
+            pool.submit(self._run, request)
+
+    def _run(self, request):
+        context = self._context
+        try:
+            context._method.function(request, context, self._send)
+        except Exception as error:
+            self._end(Stage.HANDLER, error)
+
+    def _send(self, response):
+        """Sends a response; None ends the call."""
+        context = self._context
+        if response is None:
+            context._finish()
+            context._call.release()
+            return
+        try:
+            context._call.send(_serialized(context._method, response))
+        except Exception as error:
+            self._end(Stage.RESPONSE, error)
+
+    def _end(self, stage, error):
+        self._context._fail(stage, error)
+        self._context._call.release()
 
 
 def _receive(context):

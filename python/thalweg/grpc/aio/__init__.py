@@ -16,7 +16,7 @@ from thalweg.grpc.aio._base import (
 from thalweg.grpc.aio._channel import ChannelArgumentType, insecure_channel, secure_channel
 from thalweg.grpc.aio._eof import EOF
 from thalweg.grpc.aio._errors import AbortError, AioRpcError, BaseError, InternalError, UsageError
-from thalweg.grpc.aio._interceptors import (
+from thalweg.grpc.aio._interceptor import (
     ClientCallDetails,
     ClientInterceptor,
     InterceptedUnaryUnaryCall,

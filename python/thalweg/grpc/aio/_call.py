@@ -8,7 +8,15 @@ import weakref
 from thalweg import _native
 from thalweg.grpc.aio import _base
 from thalweg.grpc.aio._eof import EOF
-from thalweg.grpc.aio._errors import COLLECTED, debug_text, finished, half_closed, mixed_styles, status_text
+from thalweg.grpc.aio._errors import (
+    COLLECTED,
+    AioRpcError,  # noqa: F401: other packages import it from here
+    debug_text,
+    finished,
+    half_closed,
+    mixed_styles,
+    status_text,
+)
 from thalweg.grpc.aio._loops import run_callback
 from thalweg.grpc.aio._metadata import Metadata
 

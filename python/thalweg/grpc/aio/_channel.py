@@ -12,7 +12,7 @@ from thalweg.grpc._types import ChannelConnectivity
 from thalweg.grpc.aio import _base
 from thalweg.grpc.aio._call import StreamStreamCall, StreamUnaryCall, UnaryStreamCall
 from thalweg.grpc.aio._errors import CANCELLED, AioRpcError, UsageError, debug_text
-from thalweg.grpc.aio._interceptors import INTERCEPTED, KINDS, ClientCallDetails
+from thalweg.grpc.aio._interceptor import INTERCEPTED, KINDS, ClientCallDetails
 from thalweg.grpc.aio._loops import completions_of
 from thalweg.grpc.aio._metadata import Metadata
 

@@ -10,6 +10,7 @@ from typing import NamedTuple, Optional
 from thalweg.grpc._status import StatusCode
 from thalweg.grpc._types import ClientCallDetails as _AbstractDetails
 from thalweg.grpc.aio import _base
+from thalweg.grpc.aio._base import StreamStreamCall, UnaryStreamCall  # noqa: F401: others import them from here
 from thalweg.grpc.aio._eof import EOF
 from thalweg.grpc.aio._errors import CANCELLED, AioRpcError, finished, half_closed, mixed_styles
 from thalweg.grpc.aio._loops import run_callback

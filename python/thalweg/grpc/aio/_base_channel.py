@@ -1,0 +1,9 @@
+"""Names that other packages import from this module of grpcio."""
+
+from thalweg.grpc.aio._base import (  # noqa: F401
+    Channel,
+    StreamStreamMultiCallable,
+    StreamUnaryMultiCallable,
+    UnaryStreamMultiCallable,
+    UnaryUnaryMultiCallable,
+)
