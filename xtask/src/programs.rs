@@ -57,6 +57,14 @@ impl ProgramServer {
         })
     }
 
+    /// Starts the suite's server of streams, on `program`'s stack, under `wrapper`.
+    pub(crate) fn streams(program: &Path, wrapper: &str) -> Result<Self> {
+        Self::start(
+            wrapper,
+            |port, _| Ok(Job::new(program).words(&format!("serve-streams 127.0.0.1:{port}"))),
+        )
+    }
+
     /// Starts the server that one of [`WITH_OTHERS`] calls, without data, under `wrapper`, which may be empty.
     pub(crate) fn other(name: &str, wrapper: &str) -> Result<Self> {
         Self::start(wrapper, |port, folder| match name {

@@ -1,11 +1,19 @@
-//! Generates `programs.Forest`, and servers of services whose published crates contain only clients.
+//! Generates `programs.Forest` and `programs.Leaves`, and servers of services whose published crates contain only clients.
 
 use tonic_build::manual::{Builder, Method, Service};
 
 fn main() {
     println!("cargo::rerun-if-changed=../build.rs");
     let forest = [["find", "Find", "Tree", "Tree"], ["grow", "Grow", "Tree", "stream Tree"]];
-    Builder::new().compile(&[service("programs", "Forest", "crate::forest", &forest)]);
+    let leaves = [
+        ["send", "Send", "stream Leaf", "Leaf"],
+        ["receive", "Receive", "Leaf", "stream Leaf"],
+        ["exchange", "Exchange", "stream Leaf", "stream Leaf"],
+    ];
+    Builder::new().compile(&[
+        service("programs", "Forest", "crate::forest", &forest),
+        service("programs", "Leaves", "crate::streams", &leaves),
+    ]);
     let publisher = [
         ["create_topic", "CreateTopic", "Topic", "Topic"],
         ["get_topic", "GetTopic", "GetTopicRequest", "Topic"],

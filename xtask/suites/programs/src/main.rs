@@ -1,4 +1,5 @@
-//! Drives published programs built on tonic: `serve ADDRESS SOCKET` runs the server that they need; `drive NAME
+//! Drives published programs built on tonic: `serve ADDRESS SOCKET` runs the server that they need, and `serve-streams
+//! ADDRESS` one of streams alone; `drive NAME
 //! ADDRESS` uses one of them, checks the results and prints some, which are the same on each stack; `rate NAME ADDRESS
 //! SECONDS PID` prints calls per second and the CPU time of a call in µs, of this process and of the server's. The
 //! address of `containerd` and `spiffe` is the path of a UNIX socket.
@@ -17,6 +18,7 @@ mod qdrant;
 mod rates;
 mod served;
 mod serving;
+mod streams;
 mod telemetry;
 mod workload;
 mod xds;
@@ -31,6 +33,7 @@ async fn main() -> ExitCode {
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let outcome = match args[..] {
         ["serve", address, socket] => serving::serve(address, socket).await,
+        ["serve-streams", address] => streams::serve(address).await,
         ["drive", name, address] => drive(name, address).await,
         ["rate", name, address, seconds, server] => rates::measure(name, address, seconds, server).await,
         _ => Err(format!("unknown command `{}`", args.join(" ")).into()),

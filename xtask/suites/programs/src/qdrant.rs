@@ -42,7 +42,9 @@ pub async fn drive(address: &str) -> Outcome {
     let nobody = client.query(QueryPointsBuilder::new("nobody").query(vec![1.0])).await;
     match nobody {
         Err(QdrantError::ResponseError { status }) if status.code() == Code::NotFound => {}
-        other => return Err(format!("unexpected result of a query of an unknown collection: {other:?}").into()),
+        other => {
+            return Err(format!("unexpected result of a query of an unknown collection: {other:?}").into());
+        }
     }
     match client.delete_collection(&name).await {
         Err(QdrantError::ResponseError { status }) if status.code() == Code::Unimplemented => {}

@@ -1,4 +1,4 @@
-//! Rates and CPU times of the clients: each makes the same small call again and again.
+//! Rates and CPU times of the clients: each makes the same small call again and again, or sends messages on one stream.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -9,6 +9,7 @@ use tokio::time::sleep;
 use tonic_health::pb::health_client::HealthClient;
 
 use crate::outcome::Outcome;
+use crate::streams::{self, Passing};
 use crate::{console, containerd, etcd, flight, forest, pubsub, qdrant, served, telemetry, workload, xds};
 
 /// Calls in flight.
@@ -64,7 +65,7 @@ pub async fn measure(name: &str, address: &str, seconds: &str, server: &str) -> 
             let client = xds::client(address)?;
             window.print(move || forest::find(client.clone())).await
         }
-        _ => Err(format!("unknown client `{name}`").into()),
+        stream => window.print_stream(stream, address).await,
     }
 }
 
@@ -90,7 +91,7 @@ impl Window<'_> {
                 Outcome::Ok(())
             });
         }
-        let (calls, cpu, server_cpu) = tokio::select! {
+        let figures = tokio::select! {
             window = self.window(&ended) => window?,
             Some(failed) = callers.join_next() => return failed?,
         };
@@ -99,9 +100,29 @@ impl Window<'_> {
         while let Some(ended) = callers.join_next().await {
             ended??;
         }
-        let each_us = |cpu: f64| cpu * 1e6 / calls;
-        println!("{:.1} {:.2} {:.2}", calls / self.time.as_secs_f64(), each_us(cpu), each_us(server_cpu));
+        self.show(figures);
         Ok(())
+    }
+
+    /// Counts the messages of one stream.
+    async fn print_stream(&self, name: &str, address: &str) -> Outcome {
+        let passing = Passing { passed: Arc::default(), is_over: Arc::default() };
+        let (name, address) = (name.to_owned(), address.to_owned());
+        let (passed, is_over) = (passing.passed.clone(), passing.is_over.clone());
+        let mut stream = tokio::spawn(async move { streams::run(&name, &address, passing).await });
+        let figures = tokio::select! {
+            window = self.window(&passed) => window?,
+            ended = &mut stream => return ended?.and(Err("the stream ended early".into())),
+        };
+        is_over.store(true, Ordering::Relaxed);
+        stream.await??;
+        self.show(figures);
+        Ok(())
+    }
+
+    fn show(&self, (calls, cpu, server_cpu): (f64, f64, f64)) {
+        let each_us = |cpu: f64| cpu * 1e6 / calls;
+        println!("{:.1} {:.4} {:.4}", calls / self.time.as_secs_f64(), each_us(cpu), each_us(server_cpu));
     }
 
     /// Calls that end in the window, and the CPU times of both processes, in seconds.
