@@ -151,7 +151,7 @@ impl<T> Streaming<T> {
     ///
     /// No message is lost if the future is dropped.
     pub async fn message(&mut self) -> Result<Option<T>, Status> {
-        poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await.transpose()
+        poll_fn(|cx| self.poll_message(cx)).await
     }
 
     /// Waits for the end of the call, and returns the metadata of the trailers, if there were any. Messages that are
@@ -171,17 +171,45 @@ impl<T> Streaming<T> {
 impl<T> Stream for Streaming<T> {
     type Item = Result<T, Status>;
 
+    #[inline]
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let this = self.get_mut();
-        let polled = this.poll_message(cx);
-        // After a failure there is nothing more to read.
-        this.bytes.has_ended |= !matches!(polled, Poll::Pending | Poll::Ready(Some(Ok(_))));
-        polled
+        self.get_mut().poll_message(cx).map(Result::transpose)
     }
 }
 
 impl<T> Streaming<T> {
-    fn poll_message(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<T, Status>>> {
+    #[inline]
+    fn poll_message(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<T>, Status>> {
+        // Most messages are plain and have arrived as a whole. After the end there are no more bytes.
+        if let Some(len) = self.bytes.plain_message() {
+            let decoded = self.bytes.decode_plain(len, &mut **self.decoder.get_mut());
+            if matches!(decoded, Ok(Some(_))) {
+                return Poll::Ready(decoded);
+            }
+            return self.poll_after(decoded, cx);
+        }
+        self.poll_after(Ok(None), cx)
+    }
+
+    /// Goes on after a decoder that has returned no message, or an error, and receives more.
+    #[inline(never)]
+    fn poll_after(
+        &mut self,
+        decoded: Result<Option<T>, Status>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Option<T>, Status>> {
+        let polled = match decoded {
+            Ok(_) => self.poll_next_message(cx).map(Option::transpose),
+            Err(status) => Poll::Ready(Err(status)),
+        };
+        // After a failure there is nothing more to read.
+        if !matches!(polled, Poll::Pending | Poll::Ready(Ok(Some(_)))) {
+            self.bytes.end();
+        }
+        polled
+    }
+
+    fn poll_next_message(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<T, Status>>> {
         loop {
             if self.bytes.has_ended {
                 return Poll::Ready(None);
@@ -199,6 +227,41 @@ impl<T> Streaming<T> {
 }
 
 impl ReceivedBytes {
+    /// Takes the prefix of the next message and returns its length, if it is not compressed, has a permitted length, and
+    /// has arrived as a whole.
+    #[inline]
+    fn plain_message(&mut self) -> Option<usize> {
+        let &[0, a, b, c, d] = self.buffer.first_chunk()? else { return None };
+        let len = u32::from_be_bytes([a, b, c, d]) as usize;
+        if self.prefix.is_some() || len > self.message_size_max || self.buffer.len() - HEADER_SIZE < len {
+            return None;
+        }
+        self.buffer.advance(HEADER_SIZE);
+        Some(len)
+    }
+
+    /// Decodes the message at the front of the buffer, which is not compressed.
+    #[inline]
+    fn decode_plain<T>(
+        &mut self,
+        len: usize,
+        decoder: &mut dyn Decoder<Item = T, Error = Status>,
+    ) -> Result<Option<T>, Status> {
+        let mut message = DecodeBuf::new(&mut self.buffer, len);
+        let decoded = decoder.decode(&mut message);
+        // Bytes that the decoder leaves unread do not belong to the next message.
+        if message.has_remaining() {
+            message.advance(message.remaining());
+        }
+        decoded
+    }
+
+    /// Drops what has arrived: nothing more is read.
+    fn end(&mut self) {
+        self.has_ended = true;
+        self.buffer.clear();
+    }
+
     /// Takes the prefix of the next message if the whole message has arrived.
     #[inline]
     fn complete_message(&mut self) -> Result<Option<Prefix>, Status> {
@@ -254,13 +317,7 @@ impl ReceivedBytes {
                 let len = message.len();
                 decoder.decode(&mut DecodeBuf::new(&mut message, len))
             }
-            _ => {
-                // Bytes that the decoder leaves unread do not belong to the next message.
-                let mut message = DecodeBuf::new(&mut self.buffer, prefix.len);
-                let decoded = decoder.decode(&mut message);
-                message.advance(message.remaining());
-                decoded
-            }
+            _ => self.decode_plain(prefix.len, decoder),
         }
     }
 

@@ -17,7 +17,7 @@ use super::request_accounting::RequestAccounting;
 use super::shared::Connection;
 use super::slot::{End, SlotKey};
 use crate::buffers;
-use crate::grpc::envelope::{EnvelopeError, Prefix, SizeCheck};
+use crate::grpc::envelope::{EnvelopeError, PREFIX_LEN, Prefix, SizeCheck, plain_message};
 use crate::grpc::response::ResponseHeaders;
 use crate::measure::CallMeasure;
 use crate::raw::{Trailers, check_received};
@@ -321,26 +321,25 @@ impl RawReader {
                 self.piece_lens.push_back(end);
             }
             while self.passthrough_len == 0 && end < bytes.len() {
-                let there = bytes.len() - end;
-                match Prefix::parse(&bytes[end..], GATHERED_LEN_MAX) {
-                    Ok(Some(prefix)) if there >= prefix.envelope_len() => {
-                        let start = end;
-                        end += prefix.envelope_len();
-                        if end - piece_start > PIECE_LEN && start > piece_start {
-                            self.piece_lens.push_back(start - piece_start);
-                            piece_start = start;
+                let start = end;
+                end += match plain_message(&bytes[end..], GATHERED_LEN_MAX) {
+                    // Most are this.
+                    Some(message) => PREFIX_LEN + message.len(),
+                    None => match Prefix::parse(&bytes[end..], GATHERED_LEN_MAX) {
+                        Ok(Some(prefix)) if bytes.len() - end >= prefix.envelope_len() => {
+                            prefix.envelope_len()
                         }
-                    }
-                    Ok(_) => break,
-                    Err(_) => {
-                        // A message that is too large to gather, or invalid.
-                        let complete = Prefix::parse(&bytes[end..], usize::MAX).ok().flatten();
-                        let len = complete.map_or(u64::MAX, |prefix| prefix.envelope_len() as u64);
-                        self.passthrough_len =
-                            if len == u64::MAX { len } else { len - there.min(len as usize) as u64 };
-                        end = bytes.len();
-                        self.piece_lens.clear();
-                    }
+                        Ok(_) => break,
+                        Err(_) => {
+                            self.pass_through(&bytes[end..]);
+                            end = bytes.len();
+                            break;
+                        }
+                    },
+                };
+                if end - piece_start > PIECE_LEN && start > piece_start {
+                    self.piece_lens.push_back(start - piece_start);
+                    piece_start = start;
                 }
             }
         }
@@ -354,6 +353,16 @@ impl RawReader {
         self.batch_len = bytes.len().max(self.batch_len / 2);
         self.batch =
             if bytes.len() >= POOLED_LEN_MIN { buffers::pooled(bytes) } else { buffers::copy(bytes) };
+    }
+
+    /// Passes on a message as it comes: it is too large to gather. If it is invalid, so do all bytes after it.
+    #[cold]
+    fn pass_through(&mut self, bytes: &[u8]) {
+        let large = Prefix::parse(bytes, usize::MAX).ok().flatten();
+        let len = large.map_or(u64::MAX, |prefix| prefix.envelope_len() as u64);
+        let there = bytes.len().min(len as usize) as u64;
+        self.passthrough_len = if len == u64::MAX { len } else { len - there };
+        self.piece_lens.clear();
     }
 
     /// Returns the next piece of the batch.
