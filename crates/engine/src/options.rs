@@ -26,8 +26,8 @@ pub struct CallOptions {
     pub max_decoding_message_size: usize,
     /// Maximum size of a sent message in bytes; unlimited by default.
     pub max_encoding_message_size: usize,
-    /// Maximum size of the metadata that a call sends, in bytes as counted by RFC 9113 §10.5.1; 16 KiB by default, which
-    /// most servers accept. A call with more ends with RESOURCE_EXHAUSTED. A server's own limit applies, too.
+    /// Maximum size of the metadata that a call sends, in bytes as counted by RFC 9113 §10.5.1; 16 KiB by default,
+    /// which most servers accept. A call with more ends with RESOURCE_EXHAUSTED. A server's own limit applies, too.
     pub max_sent_metadata_size: usize,
     /// Compression of sent messages; none by default. A server that does not support the encoding ends the call with
     /// UNIMPLEMENTED and lists those it supports.

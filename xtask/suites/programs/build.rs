@@ -1,4 +1,5 @@
-//! Generates `programs.Forest` and `programs.Leaves`, and servers of services whose published crates contain only clients.
+//! Generates `programs.Forest` and `programs.Leaves`, and servers of services whose published crates contain only
+//! clients.
 
 use tonic_build::manual::{Builder, Method, Service};
 

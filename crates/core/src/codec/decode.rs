@@ -227,8 +227,8 @@ impl<T> Streaming<T> {
 }
 
 impl ReceivedBytes {
-    /// Takes the prefix of the next message and returns its length, if it is not compressed, has a permitted length, and
-    /// has arrived as a whole.
+    /// Takes the prefix of the next message and returns its length, if it is not compressed, has a permitted length,
+    /// and has arrived as a whole.
     #[inline]
     fn plain_message(&mut self) -> Option<usize> {
         let &[0, a, b, c, d] = self.buffer.first_chunk()? else { return None };
