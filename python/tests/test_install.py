@@ -1,22 +1,16 @@
 """`install()`, `python -m thalweg.grpc`, and the modules that generated code and other packages import."""
 
-import os
 import subprocess
 import sys
 import textwrap
-from pathlib import Path
 
 import pytest
-
-_PACKAGES = Path(__file__).parents[1]
 
 
 def run(*arguments, status=0, cwd=None):
     """Runs Python with these arguments in a process of its own, and returns its output."""
-    path = os.pathsep.join(filter(None, (str(_PACKAGES), os.environ.get("PYTHONPATH"))))
     done = subprocess.run(
         [sys.executable, *map(str, arguments)],
-        env={**os.environ, "PYTHONPATH": path},
         cwd=cwd,
         capture_output=True,
         text=True,

@@ -10,13 +10,11 @@ import textwrap
 import threading
 import time
 from concurrent import futures
-from pathlib import Path
 
 import grpc
 import pytest
 
 UU = grpc.unary_unary_rpc_method_handler
-PYTHON_FOLDER = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
@@ -246,9 +244,8 @@ def run_program(end):
     """Starts a program with a server, has a call in progress, and returns the program's exit code and stderr."""
     implementation = "thalweg" if "thalweg" in grpc.__file__ else "grpcio"
     program = PROGRAM.format(implementation=implementation) + textwrap.dedent(end)
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(PYTHON_FOLDER), os.environ.get("PYTHONPATH", "")])}
     process = subprocess.Popen(
-        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     try:
         port = int(process.stdout.readline())

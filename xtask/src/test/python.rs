@@ -53,7 +53,8 @@ pub(super) fn long() -> Result<String> {
 fn suites(python: &Path, implementation: &str, flags: &str) -> Result<String> {
     // Not `python -m pytest`, which finds the package's sources in place of the installed package.
     let job = Job::new(python.with_file_name("pytest")).words("-q -p no:cacheprovider").words(flags);
-    let job = job.env("THALWEG_TEST_GRPC", implementation).directory(package());
+    // Beside them, `thalweg` is the installed package, also for the programs that they start.
+    let job = job.env("THALWEG_TEST_GRPC", implementation).directory(package().join("tests"));
     let job = job.env("THALWEG_INTEROP_CLIENT", tools::INTEROP_CLIENT.get()?);
     let job = job.env("THALWEG_INTEROP_SERVER", tools::INTEROP_SERVER.get()?);
     let captured = job.minutes(20).output()?;
