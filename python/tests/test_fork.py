@@ -186,25 +186,19 @@ def test_port_of_a_stopped_server_is_free_while_a_child_lives():
         os.waitpid(process, 0)
 
 
-def worker(address, results):
-    """Calls the server with a channel of its own. Runs in a process of multiprocessing."""
-    with grpc.insecure_channel(address) as channel:
-        results.put(echo.call(channel, b"from a worker"))
-
-
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_multiprocessing(method):
     context = multiprocessing.get_context(method)
     with echo.serving() as (address, seen), grpc.insecure_channel(address) as channel:
         echo.call(channel)
         results = context.Queue()
-        workers = [context.Process(target=worker, args=(address, results)) for _ in range(2)]
+        workers = [context.Process(target=echo.worker, args=(address, results)) for _ in range(2)]
         for it in workers:
             it.start()
         received = [results.get(timeout=50) for _ in workers]
         for it in workers:
             it.join(30)
-        assert received == [b"from a worker"] * 2
+        assert received == [(b"from a worker", "thalweg.grpc")] * 2
         assert [it.exitcode for it in workers] == [0, 0]
         assert seen.calls == 3
         echo.call(channel)

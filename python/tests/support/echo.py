@@ -5,6 +5,7 @@ import socket
 import threading
 from concurrent import futures
 
+import chosen  # noqa: F401: in a process that is not made by `fork`, too
 import grpc
 
 METHOD = "/test.Echo/Echo"
@@ -112,3 +113,9 @@ class Relay:
                 target.sendall(data)
         with contextlib.suppress(OSError):
             target.shutdown(socket.SHUT_WR)
+
+
+def worker(address, results):
+    """Calls the server with a channel of its own. Runs in a process of multiprocessing."""
+    with grpc.insecure_channel(address) as channel:
+        results.put((call(channel, b"from a worker"), grpc.__name__))
