@@ -1,9 +1,7 @@
 """Makes this package the module `grpc` of the process."""
 
 import importlib
-import importlib.abc
 import importlib.machinery
-import importlib.metadata
 import importlib.util
 import re
 import sys
@@ -50,8 +48,11 @@ def install() -> None:
             sys.modules[_ALIAS + "." + name[len(prefix) :]] = module
 
 
-class _Finder(importlib.abc.MetaPathFinder):
-    """Finds `grpc.x` as `thalweg.grpc.x`, and the distribution `grpcio`."""
+class _Finder:
+    """Finds `grpc.x` as `thalweg.grpc.x`, and the distribution `grpcio`.
+
+    It has no abstract base class: that and `importlib.metadata` would add a third to the time of `import thalweg.grpc`.
+    """
 
     def find_spec(
         self, fullname: str, path: Optional[Sequence[str]], target: Optional[ModuleType] = None
@@ -66,17 +67,18 @@ class _Finder(importlib.abc.MetaPathFinder):
         is_package = found.submodule_search_locations is not None
         return importlib.machinery.ModuleSpec(fullname, _Loader(real), origin=found.origin, is_package=is_package)
 
-    def find_distributions(
-        self, context: importlib.metadata.DistributionFinder.Context = importlib.metadata.DistributionFinder.Context()
-    ) -> Iterable[importlib.metadata.Distribution]:
+    def invalidate_caches(self) -> None:
+        """Does nothing: there are none."""
+
+    def find_distributions(self, context: Any = None) -> Iterable[Any]:
         """Returns the distribution `grpcio`, if it is asked for by name."""
-        name = context.name
+        name = getattr(context, "name", None)
         if name is not None and re.sub(r"[-_.]+", "-", name).lower() == "grpcio":
-            return (_Grpcio(),)
+            return (_grpcio(),)
         return ()
 
 
-class _Loader(importlib.abc.Loader):
+class _Loader:
     """Imports a module by its real name."""
 
     def __init__(self, real: str) -> None:
@@ -94,16 +96,22 @@ class _Loader(importlib.abc.Loader):
         module.__spec__ = self._spec
 
 
-class _Grpcio(importlib.metadata.Distribution):
-    """The distribution grpcio, as far as its version goes."""
+def _grpcio() -> Any:
+    """Returns the distribution grpcio, as far as its version goes."""
+    import importlib.metadata
 
-    def read_text(self, filename: str) -> Optional[str]:
-        """Returns the metadata; there are no other files."""
-        if filename != "METADATA":
-            return None
-        version = sys.modules[_REAL].__version__
-        return f"Metadata-Version: 2.1\nName: grpcio\nVersion: {version}\nSummary: thalweg.grpc in place of grpcio\n"
+    class Grpcio(importlib.metadata.Distribution):
+        """The distribution grpcio."""
 
-    def locate_file(self, path: Any) -> Any:
-        """Raises: there are no files."""
-        raise FileNotFoundError(f"grpcio is replaced by thalweg.grpc, which has no file {path}")
+        def read_text(self, filename: str) -> Optional[str]:
+            """Returns the metadata; there are no other files."""
+            if filename != "METADATA":
+                return None
+            version = sys.modules[_REAL].__version__
+            return f"Metadata-Version: 2.1\nName: grpcio\nVersion: {version}\nSummary: thalweg.grpc in place of grpcio\n"
+
+        def locate_file(self, path: Any) -> Any:
+            """Raises: there are no files."""
+            raise FileNotFoundError(f"grpcio is replaced by thalweg.grpc, which has no file {path}")
+
+    return Grpcio()
