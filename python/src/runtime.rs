@@ -22,8 +22,8 @@ const THREADS: &str = "THALWEG_PYTHON_THREADS";
 static RUNTIME: AtomicPtr<Runtime> = AtomicPtr::new(ptr::null_mut());
 /// Number of forks between the first process and this one.
 static GENERATION: AtomicU64 = AtomicU64::new(0);
-/// The pause of the I/O threads while the process forks.
-static PAUSE: Mutex<Option<Arc<Pause>>> = Mutex::new(None);
+/// Forks in progress.
+static FORKS: Mutex<Forks> = Mutex::new(Forks { count: 0, pause: None });
 
 thread_local! {
     static IS_IO_THREAD: Cell<bool> = const { Cell::new(false) };
@@ -130,30 +130,48 @@ impl Pause {
     }
 }
 
-fn pause() -> MutexGuard<'static, Option<Arc<Pause>>> {
-    PAUSE.lock().unwrap_or_else(PoisonError::into_inner)
+/// Forks of several threads, which may overlap. They share one pause, which ends with the last of them.
+struct Forks {
+    count: usize,
+    /// `None` if there were no I/O threads.
+    pause: Option<Arc<Pause>>,
 }
 
-/// Pauses the I/O threads. Called before `fork`. Returns the descriptor that [`mark`] has registered, if there are any.
+fn forks() -> MutexGuard<'static, Forks> {
+    FORKS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Pauses the I/O threads, unless another fork has. Called before `fork`. Returns the descriptor that [`mark`] has
+/// registered, if there are any.
 #[pyfunction]
 pub(crate) fn before_fork() -> Option<RawFd> {
+    let mut forks = forks();
+    forks.count += 1;
     // SAFETY: a published runtime is never freed.
     let runtime = unsafe { RUNTIME.load(Ordering::Acquire).as_ref() }?;
-    let begun = Arc::new(Pause::default());
-    let threads = runtime.metrics().num_workers();
-    for _ in 0..threads {
-        let held = Arc::clone(&begun);
-        runtime.spawn(async move { held.hold() });
+    if forks.pause.is_none() {
+        let pause = Arc::new(Pause::default());
+        let threads = runtime.metrics().num_workers();
+        for _ in 0..threads {
+            let pause = Arc::clone(&pause);
+            runtime.spawn(async move { pause.hold() });
+        }
+        pause.wait(threads);
+        forks.pause = Some(pause);
     }
-    begun.wait(threads);
-    *pause() = Some(begun);
+    drop(forks);
     marker().map(|marker| marker.socket.as_raw_fd())
 }
 
-/// Resumes the I/O threads. Called in the parent process after `fork`, or if it has failed.
+/// Resumes the I/O threads, unless another thread forks. Called in the parent process after `fork`, even if it has
+/// failed.
 #[pyfunction]
 pub(crate) fn after_fork_in_parent() {
-    if let Some(pause) = pause().take() {
+    let mut forks = forks();
+    forks.count = forks.count.saturating_sub(1);
+    if forks.count == 0
+        && let Some(pause) = forks.pause.take()
+    {
         pause.end();
     }
 }
@@ -161,7 +179,7 @@ pub(crate) fn after_fork_in_parent() {
 /// Leaves the runtime to the parent process. Called in a child process after `fork`.
 #[pyfunction]
 pub(crate) fn after_fork_in_child() {
-    *pause() = None;
+    *forks() = Forks { count: 0, pause: None };
     *marker() = None;
     RUNTIME.store(ptr::null_mut(), Ordering::Release);
     GENERATION.fetch_add(1, Ordering::Relaxed);

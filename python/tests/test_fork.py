@@ -14,6 +14,7 @@ import time
 
 import echo
 import grpc
+import processes
 import pytest
 
 pytestmark = [
@@ -136,6 +137,39 @@ def test_fork_during_calls_of_other_threads():
             for caller in callers:
                 caller.join()
         assert not failures
+
+
+def test_threads_that_fork_at_the_same_time(implementation):
+    """Their forks overlap. The I/O threads go on after the last of them."""
+    printed = processes.check(
+        implementation,
+        """
+import os, threading
+import echo, grpc
+
+with echo.serving() as (address, _), grpc.insecure_channel(address) as channel:
+    echo.call(channel)
+    statuses = []
+
+    def fork(number):
+        for count in range(100):
+            process = os.fork()
+            if process == 0:
+                # The last children find a runtime that goes on.
+                os._exit(0 if count < 98 or echo.call(channel) == b"request" else 1)
+            statuses.append(os.waitpid(process, 0)[1])
+
+    threads = [threading.Thread(target=fork, args=(number,)) for number in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert statuses == [0] * 300, statuses
+    print(echo.call(channel))
+""",
+        timeout=50,
+    )
+    assert printed == "b'request'\n"
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/fdinfo"), reason="needs /proc")

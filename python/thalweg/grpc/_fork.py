@@ -11,13 +11,20 @@ open.
 
 import os
 import stat
+import threading
 from typing import Iterator, Optional
 
 from thalweg import _native
 
 
-#: The sockets of the parent at the fork. A child cannot find them: it shares the epoll instance, which the parent changes.
-_sockets: "list[int]" = []
+class _Fork(threading.local):
+    """The fork of the current thread. Other threads may fork at the same time."""
+
+    #: The sockets of the parent. A child cannot find them: it shares the epoll instance, which the parent changes.
+    sockets: "list[int]" = []
+
+
+_fork = _Fork()
 
 
 def register() -> None:
@@ -28,19 +35,19 @@ def register() -> None:
 def _before() -> None:
     marker = _native.before_fork()
     if marker is not None:
-        _sockets[:] = _sockets_with(marker)
+        _fork.sockets = _sockets_with(marker)
 
 
 def _after_in_parent() -> None:
     _native.after_fork_in_parent()
-    _sockets.clear()
+    _fork.sockets = []
 
 
 def _after_in_child() -> None:
     _native.after_fork_in_child()
-    if _sockets:
-        _close(_sockets)
-        _sockets.clear()
+    if _fork.sockets:
+        _close(_fork.sockets)
+        _fork.sockets = []
 
 
 def _close(sockets: "list[int]") -> None:
