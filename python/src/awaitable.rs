@@ -9,6 +9,7 @@ use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
 use pyo3::exceptions::{PyBaseException, PyRuntimeError, PyStopAsyncIteration, PyStopIteration};
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple};
@@ -24,7 +25,7 @@ pub(crate) trait Operation: Send + Sync {
     fn cancel(&self, py: Python<'_>);
 }
 
-/// Who polls an operation.
+/// The poller of an operation.
 #[derive(Clone, Copy)]
 pub(crate) enum Poller<'a> {
     /// A task of an event loop.
@@ -168,10 +169,10 @@ impl Awaitable {
         let (this, py) = (slf.get(), slf.py());
         {
             let mut state = this.lock();
-            if let Some(message) = &state.cancelled {
-                let error = cancelled_error(py, message.clone_ref(py))?;
+            let cancelled = state.cancelled.as_ref().map(|message| message.clone_ref(py));
+            if let Some(message) = cancelled {
                 drop(state);
-                return Err(error);
+                return Err(cancelled_error(py, message)?);
             }
             state.is_woken = false;
         }
@@ -281,6 +282,23 @@ impl Awaitable {
             None if is_woken => Ok(()),
             None => Err(PyRuntimeError::new_err("the operation is not done")),
         }
+    }
+
+    /// Leaves out the operation, which others share. The lock is free unless the collection was started under it.
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.completions)?;
+        let Ok(state) = self.state.try_lock() else { return Ok(()) };
+        visit.call(&state.cancelled)?;
+        for (callback, context) in &state.callbacks {
+            visit.call(callback)?;
+            visit.call(context)?;
+        }
+        Ok(())
+    }
+
+    fn __clear__(&self) {
+        let callbacks = mem::take(&mut self.lock().callbacks);
+        drop(callbacks);
     }
 }
 

@@ -103,6 +103,33 @@ server.stop(None).wait()
     )
 
 
+@pytest.mark.thalweg_only
+def test_collection_while_a_cancellation_is_raised(check, server):
+    """The garbage collector runs Python code, which uses the awaitable: no lock may be held."""
+    printed = check(
+        """
+async def main():
+    async with grpc.aio.insecure_channel(sys.argv[1]) as channel:
+        awaitable = calls_pb2_grpc.CallsStub(channel).Unary(calls_pb2.Request(sleep_ms=1_000)).__await__()
+        assert awaitable.cancel("text")
+        seen = []
+        gc.callbacks.append(lambda phase, info: seen.append(awaitable.done()))
+        gc.set_threshold(1)
+        for _ in range(100):
+            try:
+                next(awaitable)
+            except asyncio.CancelledError as error:
+                assert error.args == ("text",)
+        gc.set_threshold(700)
+        gc.callbacks.clear()
+        print(len(seen) > 0 and all(seen))
+asyncio.run(main())
+""",
+        server,
+    )
+    assert printed == "True\n"
+
+
 @pytest.mark.parametrize("method", ["fork", "forkserver", "spawn"])
 def test_workers_of_multiprocessing(implementation, server, tmp_path, method):
     (tmp_path / "workers.py").write_text(

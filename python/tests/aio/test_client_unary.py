@@ -3,6 +3,7 @@
 import asyncio
 import contextvars
 import gc
+import weakref
 
 import grpc
 import pytest
@@ -266,6 +267,23 @@ async def test_a_call_that_nobody_awaits_goes_on(address):
         del call
         gc.collect()
         assert await done is False
+
+
+@pytest.mark.skipif("thalweg" not in aio.Channel.__module__, reason="grpcio's are generators")
+@in_loop
+async def test_awaitable_in_a_cycle_with_its_callback_is_collected(address):
+    class Callback:
+        def __call__(self, awaitable):
+            pass
+
+    async with aio.insecure_channel(address) as channel:
+        callback = Callback()
+        callback.awaitable = Service(channel).unary("Echo")(b"").__await__()
+        callback.awaitable.add_done_callback(callback)
+        reference = weakref.ref(callback)
+        del callback
+        gc.collect()
+        assert reference() is None
 
 
 @in_loop
