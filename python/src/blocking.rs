@@ -19,15 +19,16 @@ use thalweg_core::Code;
 use thalweg_engine::{self as engine, CallOptions, Method};
 
 use crate::awaitable::SIGNAL_INTERVAL;
-use crate::channel::{Channel, ChannelState, InFlight};
+use crate::channel::{Channel, InFlight, Registration};
 use crate::exchange::Exchange;
-use crate::message::{self, Message};
+use crate::message::Message;
 use crate::metadata::{self, Given, InvalidMetadata};
 use crate::options;
 use crate::queue::CompletionQueue;
 use crate::runtime;
 use crate::status::{self, Ended};
 use crate::stream::StreamCall;
+use crate::unary::whole_response;
 
 /// Details of a call whose response the application's deserializer rejects, as grpcio's.
 pub(crate) const NOT_DESERIALIZED: &str = "Exception deserializing response!";
@@ -136,13 +137,11 @@ impl BlockingUnaryUnary {
             Err(ended) => drop(exchange.end(ended)),
             Ok(metadata) => {
                 let weak: Weak<Exchange> = Arc::downgrade(&exchange);
-                let channel = Arc::clone(self.channel.get().state());
-                let (engine, key) = channel.start(weak)?;
+                let (engine, registration) = self.channel.get().register(weak)?;
                 let method = Arc::clone(&self.method);
                 let call = Background {
                     engine,
-                    channel,
-                    key,
+                    registration,
                     method,
                     options,
                     metadata,
@@ -231,11 +230,9 @@ impl BlockingUnaryUnary {
         };
         let call = Arc::new(Foreground { thread: thread::current(), cancelled: Mutex::default() });
         let weak: Weak<Foreground> = Arc::downgrade(&call);
-        let channel = self.channel.get().state();
-        let (engine, key) = channel.start(weak)?;
-        let _registered = Registered { channel, key };
+        let (engine, _registration) = self.channel.get().register(weak)?;
         let runtime = runtime::runtime()?;
-        let mut sent = pin!(perform(&engine, &self.method, &metadata, &message, &options));
+        let mut sent = pin!(whole_response(&engine, &self.method, &metadata, &message, &options));
         let waker = Waker::from(Arc::clone(&call));
         loop {
             let ended = py.detach(|| {
@@ -259,18 +256,6 @@ impl BlockingUnaryUnary {
             Some(response) => Ok(response),
             None => Err(error_of(py, &Ended::local(Code::Internal, NOT_DESERIALIZED))),
         }
-    }
-}
-
-/// A call in flight, until dropped.
-struct Registered<'a> {
-    channel: &'a ChannelState,
-    key: usize,
-}
-
-impl Drop for Registered<'_> {
-    fn drop(&mut self) {
-        self.channel.ended(self.key);
     }
 }
 
@@ -323,31 +308,10 @@ impl InFlight for Foreground {
     }
 }
 
-/// Makes a call on the engine.
-async fn perform(
-    engine: &engine::Channel,
-    method: &Method,
-    metadata: &HeaderMap,
-    message: &Message,
-    options: &CallOptions,
-) -> Ended {
-    match engine.unary(method, metadata, message, options).await {
-        Err(status) => Ended::failed(&status),
-        Ok(mut response) => match response.message().open().map(message::into_bytes) {
-            Ok(bytes) => {
-                let (initial, trailing) = response.finish_apart();
-                Ended::ok(initial, trailing.map_or_else(HeaderMap::new, |it| *it), Some(bytes))
-            }
-            Err(status) => Ended::failed(&response.fail(status, engine, method)),
-        },
-    }
-}
-
 /// A call made on an I/O thread.
 struct Background {
     engine: engine::Channel,
-    channel: Arc<ChannelState>,
-    key: usize,
+    registration: Registration,
     method: Arc<Method>,
     options: CallOptions,
     metadata: HeaderMap,
@@ -357,15 +321,15 @@ struct Background {
 
 impl Background {
     async fn run(self) {
-        let Self { engine, channel, key, method, options, metadata, message, exchange } = self;
+        let Self { engine, registration, method, options, metadata, message, exchange } = self;
         let ended = {
-            let mut sent = pin!(perform(&engine, &method, &metadata, &message, &options));
+            let mut sent = pin!(whole_response(&engine, &method, &metadata, &message, &options));
             poll_fn(
                 |cx| if exchange.goes_on(cx) { sent.as_mut().poll(cx).map(Some) } else { Poll::Ready(None) },
             )
             .await
         };
-        channel.ended(key);
+        drop(registration);
         if let Some(ended) = ended {
             exchange.end(ended);
         }

@@ -131,8 +131,16 @@ impl Channel {
     }
 
     /// Returns the engine's channel, and registers the call as in flight until the registration is dropped.
+    ///
+    /// # Errors
+    /// Returns `ValueError` if the channel is closed or its target is invalid.
     pub(crate) fn register(&self, call: Weak<dyn InFlight>) -> PyResult<(engine::Channel, Registration)> {
-        let (engine, key) = self.0.start(call)?;
+        let mut state = self.0.lock();
+        if self.0.is_closed() {
+            return Err(PyValueError::new_err("Cannot invoke RPC on closed channel!"));
+        }
+        let engine = self.0.engine(&mut state)?;
+        let key = state.calls.insert(call);
         Ok((engine, Registration { channel: Arc::clone(&self.0), key }))
     }
 }
@@ -164,21 +172,8 @@ impl ChannelState {
         &self.settings.config.call_options
     }
 
-    /// Returns the engine's channel and registers the call as in flight.
-    ///
-    /// # Errors
-    /// Returns `ValueError` if the channel is closed or its target is invalid.
-    pub(crate) fn start(&self, call: Weak<dyn InFlight>) -> PyResult<(engine::Channel, usize)> {
-        let mut state = self.lock();
-        if self.is_closed() {
-            return Err(PyValueError::new_err("Cannot invoke RPC on closed channel!"));
-        }
-        let engine = self.engine(&mut state)?;
-        Ok((engine, state.calls.insert(call)))
-    }
-
     /// Unregisters the call.
-    pub(crate) fn ended(&self, key: usize) {
+    fn ended(&self, key: usize) {
         let mut state = self.lock();
         state.calls.try_remove(key);
         if !state.idle.is_empty() && state.calls.is_empty() {
@@ -235,11 +230,6 @@ impl Channel {
         ChannelCredentials::apply(credentials, &target, name.as_deref(), &mut settings.config)?;
         let (first, is_closed) = (OfProcess::new(runtime::generation()), AtomicBool::new(false));
         Ok(Self(Arc::new(ChannelState { target, settings, is_closed, first })))
-    }
-
-    /// Returns the number of calls in flight.
-    fn in_flight(&self) -> usize {
-        self.0.lock().calls.len()
     }
 
     /// Returns the number of the connectivity state. With `try_to_connect`, a channel that is not connected starts to

@@ -43,7 +43,7 @@ pub(crate) const CONNECTION: Interest = 16;
 /// State of a call.
 pub(crate) struct Exchange {
     state: Mutex<State>,
-    /// Of the loop or thread that runs callbacks.
+    /// The queue of the loop or thread that runs callbacks.
     queue: Arc<Queue>,
 }
 

@@ -8,6 +8,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Instant;
 
 use http::HeaderMap;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use thalweg_core::Code;
@@ -46,6 +47,14 @@ impl UnaryUnaryMultiCallable {
         authenticated: Option<Py<PyAny>>,
     ) -> PyResult<Self> {
         Ok(Self { channel, method: options::method(method)?, serializer, deserializer, authenticated })
+    }
+
+    /// `authenticated` refers to this object. The collector clears that one: it is a Python object.
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.channel)?;
+        visit.call(&self.serializer)?;
+        visit.call(&self.deserializer)?;
+        visit.call(&self.authenticated)
     }
 
     /// Starts a call.
@@ -120,24 +129,11 @@ struct Start {
 impl Start {
     async fn run(self) -> Ended {
         match self.call.upgrade().filter(|call| call.lock().wants_headers) {
-            None => self.as_a_whole().await,
+            None => {
+                let Self { engine, method, options, metadata, message, .. } = &self;
+                whole_response(engine, method, metadata, message, options).await
+            }
             Some(call) => Box::pin(self.in_parts(call)).await,
-        }
-    }
-
-    /// Waits for the whole response.
-    async fn as_a_whole(&self) -> Ended {
-        let Self { engine, method, options, metadata, message, .. } = self;
-        match engine.unary(method, metadata, message, options).await {
-            Err(status) => Ended::failed(&status),
-            Ok(mut response) => match response.message().open().map(message::into_bytes) {
-                Ok(bytes) => {
-                    let (initial, trailing) = response.finish_apart();
-                    let trailing = trailing.map_or_else(HeaderMap::new, |it| *it);
-                    Ended::ok(initial, trailing, Some(bytes))
-                }
-                Err(status) => Ended::failed(&response.fail(status, engine, method)),
-            },
         }
     }
 
@@ -149,6 +145,26 @@ impl Start {
         request.done_sending();
         let received = |headers: &HeaderMap| call.received_headers(headers.clone());
         stream::only_response(engine, method, options, metadata, request, received).await
+    }
+}
+
+/// Makes a call on the engine and waits for the whole response.
+pub(crate) async fn whole_response(
+    engine: &engine::Channel,
+    method: &Method,
+    metadata: &HeaderMap,
+    message: &Message,
+    options: &CallOptions,
+) -> Ended {
+    match engine.unary(method, metadata, message, options).await {
+        Err(status) => Ended::failed(&status),
+        Ok(mut response) => match response.message().open().map(message::into_bytes) {
+            Ok(bytes) => {
+                let (initial, trailing) = response.finish_apart();
+                Ended::ok(initial, trailing.map_or_else(HeaderMap::new, |it| *it), Some(bytes))
+            }
+            Err(status) => Ended::failed(&response.fail(status, engine, method)),
+        },
     }
 }
 
@@ -177,7 +193,7 @@ struct State {
     followers: Followers,
 }
 
-/// Those who wait for the end of a call.
+/// Waiters for the end of a call, and callbacks.
 #[derive(Default)]
 struct Followers {
     waiter: Option<Waiter>,
@@ -244,14 +260,30 @@ impl UnaryCall {
         let future = io.as_mut()?;
         let waker = Waker::from(Arc::clone(self));
         let polled = future.as_mut().poll(&mut Context::from_waker(&waker));
-        // Whoever cancelled the call meanwhile found the future locked, and left it to be dropped here.
-        let done = if polled.is_ready() || self.lock().ended.is_some() { io.take() } else { None };
+        let done = if polled.is_ready() { io.take() } else { None };
         drop(io);
         drop(done);
         match polled {
             Poll::Ready(ended) => self.end(ended),
-            Poll::Pending => None,
+            Poll::Pending => {
+                // A canceller that found the future locked has left it to be dropped here. Only now that the lock is
+                // free no later one can miss it.
+                if self.lock().ended.is_some() {
+                    self.drop_io();
+                }
+                None
+            }
         }
+    }
+
+    /// Drops the future, which cancels the call at the server. If it is being polled, its poller drops it.
+    fn drop_io(&self) {
+        let io = match self.io.try_lock() {
+            Ok(mut io) => io.take(),
+            Err(TryLockError::Poisoned(io)) => io.into_inner().take(),
+            Err(TryLockError::WouldBlock) => None,
+        };
+        drop(io);
     }
 
     /// Ends the call and returns who is to be notified, unless it had ended.
@@ -272,12 +304,7 @@ impl UnaryCall {
     /// Ends the call with CANCELLED, at the server, too. Returns false if it had ended.
     fn cancel_with(&self, details: &str) -> bool {
         let Some(followers) = self.end(Ended::cancelled(details)) else { return false };
-        let io = match self.io.try_lock() {
-            Ok(mut io) => io.take(),
-            Err(TryLockError::Poisoned(io)) => io.into_inner().take(),
-            Err(TryLockError::WouldBlock) => None,
-        };
-        drop(io);
+        self.drop_io();
         followers.notify(&self.queue);
         true
     }
@@ -455,5 +482,10 @@ impl UnaryUnaryCall {
         }
         drop(state);
         callback.call1(slf.py(), (slf,)).map(drop)
+    }
+
+    /// Leaves out the call, which its I/O shares.
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.completions)
     }
 }

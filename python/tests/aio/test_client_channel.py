@@ -2,8 +2,10 @@
 
 import asyncio
 import concurrent.futures
+import gc
 import subprocess
 import sys
+import weakref
 
 import grpc
 import pytest
@@ -70,6 +72,20 @@ def test_sys_exit_after_a_call_ends_the_loop(address):
     with pytest.raises(SystemExit) as raised:
         asyncio.run(main())
     assert raised.value.code == 3
+
+
+@pytest.mark.parametrize("kind", ["unary_unary", "unary_stream", "stream_unary", "stream_stream"])
+@in_loop
+async def test_closed_channels_and_their_methods_are_collected(kind):
+    references = []
+    for _ in range(20):
+        channel = aio.insecure_channel("127.0.0.1:1")
+        method = getattr(channel, kind)("/test.Service/Method")
+        references.append(weakref.ref(channel))
+        await channel.close()
+    del channel, method
+    gc.collect()
+    assert not [reference for reference in references if reference() is not None]
 
 
 def test_exit_while_calls_are_in_flight(address):
