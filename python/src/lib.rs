@@ -44,8 +44,6 @@ mod _native {
     #[pymodule_export]
     use super::credentials::{ChannelCredentials, ServerCredentials};
     #[pymodule_export]
-    use super::loops::forget_loop;
-    #[pymodule_export]
     use super::metadata::InvalidMetadata;
     #[pymodule_export]
     use super::queue::CompletionQueue;

@@ -41,8 +41,10 @@ fn find(py: Python<'_>, event_loop: Py<PyAny>) -> PyResult<Py<CompletionQueue>> 
 }
 
 /// Forgets a closed loop.
-#[pyfunction]
-pub(crate) fn forget_loop() {
-    let old = LAST.lock().unwrap_or_else(PoisonError::into_inner).take();
+pub(crate) fn forget(py: Python<'_>, event_loop: &Py<PyAny>) {
+    let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+    let is_last = last.as_ref().is_some_and(|(known, _)| known.bind(py).is(event_loop));
+    let old = if is_last { last.take() } else { None };
+    drop(last);
     drop(old);
 }

@@ -10,16 +10,23 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::exceptions::{PyKeyboardInterrupt, PySystemExit};
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use tokio::sync::Notify;
 use tokio::task::yield_now;
 
 use crate::awaitable::Awaitable;
+use crate::channel::InFlight;
+use crate::exchange::Exchange;
+use crate::loops;
 use crate::runtime;
 use crate::unary::UnaryCall;
 
 /// Rounds of completions that a loop runs before it lets others have a turn.
 const ROUNDS_MAX: usize = 4;
+
+/// Details of a call whose event loop was closed.
+const LOOP_CLOSED: &str = "the event loop of the call is closed";
 
 /// A thing to do on the queue's thread.
 pub(crate) enum Completion {
@@ -45,6 +52,13 @@ impl Completion {
             Self::Arrived(call) => call.start(py),
         }
     }
+
+    /// Drops a completion that will not run. Runs no Python code unless the current thread has the GIL.
+    fn discard(self) {
+        if let Self::Advance(call) = self {
+            call.cancel(LOOP_CLOSED);
+        }
+    }
 }
 
 /// A call that has arrived at a server.
@@ -57,8 +71,8 @@ pub(crate) trait Arrived: Send {
 pub(crate) enum Submission {
     /// Starts a unary call.
     Unary(Arc<UnaryCall>),
-    /// Runs a call with streams.
-    Task(Pin<Box<dyn Future<Output = ()> + Send>>),
+    /// Starts a call with streams, whose I/O is a task.
+    Stream(Arc<Exchange>, Pin<Box<dyn Future<Output = ()> + Send>>),
 }
 
 /// Finished operations of an event loop or a thread. I/O threads add to it without the GIL; the loop is woken by a file
@@ -74,6 +88,9 @@ struct Completions {
     list: Vec<Completion>,
     /// The loop takes completions, and will find new ones without being woken.
     is_running: bool,
+    /// Nobody takes completions any more. Calls in flight refer to the queue, and completions to calls: kept ones would
+    /// never be freed.
+    is_closed: bool,
 }
 
 /// Wakes the loop.
@@ -119,10 +136,14 @@ impl Queue {
         self.completions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a completion and wakes the loop if the queue was empty.
+    /// Adds a completion and wakes the loop if the queue was empty. A closed queue discards it.
     pub(crate) fn push(&self, completion: Completion) {
         let is_of_task = !matches!(completion, Completion::Advance(_));
         let mut completions = self.lock();
+        if completions.is_closed {
+            drop(completions);
+            return self.reject(completion);
+        }
         completions.list.push(completion);
         let must_ring = completions.list.len() == 1 && !completions.is_running;
         drop(completions);
@@ -137,14 +158,44 @@ impl Queue {
     }
 }
 
-impl Drop for Queue {
-    fn drop(&mut self) {
-        if self.generation != runtime::generation() {
-            mem::take(&mut self.lock().list).into_iter().for_each(mem::forget);
+impl Queue {
+    /// Returns whether the queue is of this process, and not of a parent.
+    fn is_own(&self) -> bool {
+        self.generation == runtime::generation()
+    }
+
+    /// Discards a completion on an I/O thread: the current one may hold locks of the call's connection.
+    #[cold]
+    fn reject(&self, completion: Completion) {
+        if !self.is_own() {
+            return mem::forget(completion);
+        }
+        match runtime::runtime() {
+            Ok(runtime) => drop(runtime.spawn(async move { completion.discard() })),
+            // The runtime exists: the queue has started it.
+            Err(_) => completion.discard(),
+        }
+    }
+
+    /// Discards all completions, and those to come.
+    fn close(&self) {
+        let mut completions = self.lock();
+        completions.is_closed = true;
+        let list = mem::take(&mut completions.list);
+        drop(completions);
+        if !self.is_own() {
+            list.into_iter().for_each(mem::forget);
             return;
         }
         self.bell.is_closed.store(true, Ordering::Relaxed);
         self.bell.by_io_thread.notify_one();
+        list.into_iter().for_each(Completion::discard);
+    }
+}
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        self.close();
     }
 }
 
@@ -243,13 +294,21 @@ impl CompletionQueue {
             py.detach(|| self.wait())?;
             self.run_pending(py)?;
         }
+        self.discard();
         Ok(())
     }
 
-    /// Ends `run_until_closed`, after the completions that are in the queue. Later ones do not run.
-    fn close(&self) {
+    /// Closes the queue. That of a thread ends `run_until_closed`, after the completions that are in the queue. Those
+    /// of a loop, which must be closed, are discarded. Later ones do not run. Calls in flight are cancelled when the
+    /// connection has news of them.
+    fn close(&self, py: Python<'_>) {
         self.is_closed.store(true, Ordering::Release);
-        self.queue.bell.ring();
+        if self.event_loop.is_none(py) {
+            self.queue.bell.ring();
+        } else {
+            loops::forget(py, &self.event_loop);
+            self.discard();
+        }
     }
 
     /// Hands the calls that were started outside of `run` to the I/O threads.
@@ -260,9 +319,29 @@ impl CompletionQueue {
         drop(submissions);
         hand_over(list);
     }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.event_loop)
+    }
 }
 
 impl CompletionQueue {
+    /// Discards completions, and calls that have not started.
+    fn discard(&self) {
+        let submissions = mem::take(&mut self.submissions().list);
+        self.queue.close();
+        if !self.queue.is_own() {
+            submissions.into_iter().for_each(mem::forget);
+            return;
+        }
+        for submission in submissions {
+            match submission {
+                Submission::Unary(call) => call.cancel(LOOP_CLOSED),
+                Submission::Stream(call, _) => call.cancel(LOOP_CLOSED),
+            }
+        }
+    }
+
     fn wait(&self) -> io::Result<()> {
         let mut buffer = [0; 64];
         loop {
@@ -361,7 +440,7 @@ fn ends_loop(py: Python<'_>, error: &PyErr) -> bool {
     error.is_instance_of::<PySystemExit>(py) || error.is_instance_of::<PyKeyboardInterrupt>(py)
 }
 
-/// Has an I/O thread carry out submissions.
+/// Runs submissions on an I/O thread.
 fn hand_over(submissions: Vec<Submission>) {
     if submissions.is_empty() {
         return;
@@ -372,7 +451,7 @@ fn hand_over(submissions: Vec<Submission>) {
         for submission in submissions {
             match submission {
                 Submission::Unary(call) => call.start(),
-                Submission::Task(task) => drop(tokio::spawn(task)),
+                Submission::Stream(_, task) => drop(tokio::spawn(task)),
             }
         }
     });

@@ -88,7 +88,8 @@ impl StreamMethod {
             has_one_response: self.has_one_response,
         };
         if is_soon {
-            CompletionQueue::submit(completions.bind(py), Submission::Task(Box::pin(start.run())))?;
+            let submission = Submission::Stream(Arc::clone(&exchange), Box::pin(start.run()));
+            CompletionQueue::submit(completions.bind(py), submission)?;
         } else {
             runtime::runtime()?.spawn(start.run());
         }
@@ -207,7 +208,7 @@ pub(crate) struct StreamCall {
     stream: Arc<ClientStream>,
     completions: Py<CompletionQueue>,
     deadline: Option<Instant>,
-    /// Of the process that makes the call.
+    /// Generation of the process that makes the call.
     generation: u64,
 }
 

@@ -2,14 +2,19 @@
 
 import asyncio
 import contextvars
+import gc
 import sys
 import threading
+import time
+import weakref
 
 import calls_pb2
 import calls_pb2_grpc
 import grpc
+import psutil
 import pytest
 import servers
+import servicers
 import uvloop
 
 LOOPS = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
@@ -75,6 +80,91 @@ def test_loops_of_several_threads_at_once(aio_server_in_thread):
     for thread in threads:
         thread.join()
     assert not failures
+
+
+def _becomes(condition):
+    """Returns whether `condition` becomes true within 10 seconds, with the help of the garbage collector."""
+    deadline = time.monotonic() + 10
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        # Objects that were dropped on an I/O thread are freed by the next use of the package.
+        grpc.insecure_channel("localhost:1").close()
+        gc.collect()
+        time.sleep(0.05)
+    return True
+
+
+@pytest.mark.parametrize("loop", sorted(LOOPS))
+def test_descriptors_of_closed_loops_are_closed(loop, blocking_server):
+    """Each loop is closed with a call in flight."""
+
+    async def main():
+        channel = grpc.aio.insecure_channel(blocking_server)
+        call = calls_pb2_grpc.CallsStub(channel).Unary(calls_pb2.Request(sleep_ms=100))
+        await asyncio.sleep(0.01)
+        return call.done()
+
+    assert _run(main(), LOOPS[loop]) is False
+    process = psutil.Process()
+    before = process.num_fds()
+    for _ in range(30):
+        _run(main(), LOOPS[loop])
+    assert _becomes(lambda: process.num_fds() < before + 15), f"{before}, {process.num_fds()}"
+
+
+@pytest.mark.thalweg_only
+@pytest.mark.parametrize("method", ["Unary", "ServerStream"])
+@pytest.mark.parametrize("loop", sorted(LOOPS))
+def test_closed_loop_is_collected_once_its_calls_have_news(loop, method, blocking_server):
+    """A call that has not started, and others in flight. grpcio keeps each loop."""
+    references = []
+
+    async def main():
+        channel = grpc.aio.insecure_channel(blocking_server)
+        method_of = getattr(calls_pb2_grpc.CallsStub(channel), method)
+        mark = _Mark(asyncio.get_running_loop())
+        calls = [method_of(calls_pb2.Request(sleep_ms=100, responses=1)) for _ in range(3)]
+        await asyncio.sleep(0.05)
+        calls.append(method_of(calls_pb2.Request()))
+        for call in calls:
+            # Kept, with the call, until the call ends.
+            call.add_done_callback(mark.ended)
+        references.extend(map(weakref.ref, [mark, *calls]))
+
+    class _Mark:
+        """Lives as long as the loop's exception handler, and so as the loop."""
+
+        def __init__(self, loop):
+            loop.set_exception_handler(self.handle)
+
+        def handle(self, loop, context):
+            pass
+
+        def ended(self, call):
+            pass
+
+    _run(main(), LOOPS[loop])
+    assert _becomes(lambda: not any(it() is not None for it in references)), references
+
+
+@pytest.mark.thalweg_only
+def test_calls_to_a_server_of_a_closed_loop_fail():
+    """They do not wait, and are not kept, for a loop that will not run again. Those to grpcio's wait."""
+    kept = []
+
+    async def serve():
+        server = grpc.aio.server()
+        servicers.add_aio(server)
+        kept.append(server)
+        port = server.add_insecure_port("127.0.0.1:0")
+        await server.start()
+        return port
+
+    address = f"127.0.0.1:{asyncio.run(serve())}"
+    with grpc.insecure_channel(address) as channel, pytest.raises(grpc.RpcError) as raised:
+        calls_pb2_grpc.CallsStub(channel).Unary(calls_pb2.Request(), timeout=10)
+    assert raised.value.code() is grpc.StatusCode.UNAVAILABLE, raised.value
 
 
 async def test_both_interfaces_in_one_process(aio_server_in_thread):

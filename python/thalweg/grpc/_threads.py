@@ -20,7 +20,7 @@ _thread: Optional[threading.Thread] = None
 
 def start_queue(name: str) -> "tuple[_native.CompletionQueue, threading.Thread]":
     """Returns a new completion queue, and the daemon thread that runs its completions until it is closed."""
-    read_end, write_end = _descriptors()
+    read_end, write_end = wake_descriptors(blocks=True)
     queue = _native.CompletionQueue(None, read_end, write_end)
     thread = threading.Thread(target=queue.run_until_closed, name=name, daemon=True)
     thread.start()
@@ -44,11 +44,15 @@ def log_callback_error(error: BaseException) -> None:
     _LOGGER.error("exception in a callback of a gRPC call or channel", exc_info=error)
 
 
-def _descriptors() -> "tuple[int, int]":
+def wake_descriptors(blocks: bool) -> "tuple[int, int]":
+    """Returns the descriptors of a completion queue, to read and to write, which belong to the caller."""
     if hasattr(os, "eventfd"):
-        descriptor = os.eventfd(0, os.EFD_CLOEXEC)
+        descriptor = os.eventfd(0, os.EFD_CLOEXEC | (0 if blocks else os.EFD_NONBLOCK))
         return descriptor, os.dup(descriptor)
-    return os.pipe()
+    read_end, write_end = os.pipe()
+    os.set_blocking(read_end, blocks)
+    os.set_blocking(write_end, blocks)
+    return read_end, write_end
 
 
 def _end() -> None:

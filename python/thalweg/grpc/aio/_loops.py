@@ -1,12 +1,14 @@
 """Completion queues of event loops."""
 
 import asyncio
-import os
+import functools
+import weakref
 from typing import Any, Callable
 
 from thalweg import _native
+from thalweg.grpc._threads import wake_descriptors
 
-#: The queues of loops that were not closed when the last queue was created. A queue keeps its loop.
+#: The queues of loops that are not closed. A queue keeps its loop.
 _queues: "dict[asyncio.AbstractEventLoop, _native.CompletionQueue]" = {}
 
 
@@ -14,15 +16,25 @@ def completions_of(loop: asyncio.AbstractEventLoop) -> _native.CompletionQueue:
     """Returns the queue of `loop`, which it creates and registers if there is none."""
     queue = _queues.get(loop)
     if queue is None:
-        # A copy: other threads may add their loops.
+        # Loops that are closed, and have kept their readers. A copy: other threads may add their loops.
         for other in list(_queues):
             if other.is_closed():
-                _queues.pop(other, None)
-        read_end, write_end = _descriptors()
+                _forget(other)
+        read_end, write_end = wake_descriptors(blocks=False)
         queue = _native.CompletionQueue(loop, read_end, write_end)
-        loop.add_reader(read_end, queue.run)
+        reader = functools.partial(queue.run)
+        # asyncio and uvloop drop their readers when they are closed.
+        weakref.finalize(reader, _forget, loop).atexit = False
+        loop.add_reader(read_end, reader)
         _queues[loop] = queue
     return queue
+
+
+def _forget(loop: asyncio.AbstractEventLoop) -> None:
+    """Closes the queue of a closed loop."""
+    queue = _queues.pop(loop, None)
+    if queue is not None:
+        queue.close()
 
 
 def init_grpc_aio() -> None:
@@ -40,13 +52,3 @@ def run_callback(loop: asyncio.AbstractEventLoop, callback: Callable[[Any], Any]
     except Exception as error:
         message = "exception in a callback of a gRPC call"
         loop.call_exception_handler({"message": message, "exception": error})
-
-
-def _descriptors() -> "tuple[int, int]":
-    if hasattr(os, "eventfd"):
-        descriptor = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-        return descriptor, os.dup(descriptor)
-    read_end, write_end = os.pipe()
-    os.set_blocking(read_end, False)
-    os.set_blocking(write_end, False)
-    return read_end, write_end
