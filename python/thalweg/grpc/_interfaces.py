@@ -4,7 +4,7 @@ import abc
 
 
 class RpcContext(abc.ABC):
-    """What an RPC's two sides share."""
+    """The interface that both sides of an RPC share."""
 
     @abc.abstractmethod
     def is_active(self):

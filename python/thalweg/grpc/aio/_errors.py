@@ -91,22 +91,6 @@ def debug_text(code, details):
     return "" if code.value[0] == 0 else f"{code.name}:{details}"
 
 
-class BaseError(Exception):
-    """An error of a server."""
-
-
-class UsageError(BaseError):
-    """A method was called in a state that does not permit it."""
-
-
-class AbortError(BaseError):
-    """Ends a handler that has called `abort`."""
-
-
-class InternalError(BaseError):
-    """A failure of the library."""
-
-
 def error_of(is_cancelled, code, initial_metadata, trailing_metadata, details):
     """Returns the exception that awaiting an ended call raises."""
     if is_cancelled:

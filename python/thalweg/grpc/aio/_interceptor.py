@@ -269,7 +269,7 @@ class _InterceptedResponse:
         return self._response().__await__()
 
     async def _response(self):
-        # Whoever is cancelled while waiting cancels the interceptors.
+        # A caller that is cancelled while it waits cancels the interceptors.
         return await (await self._task)
 
 
