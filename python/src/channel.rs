@@ -133,7 +133,8 @@ impl Channel {
     /// Returns the engine's channel, and registers the call as in flight until the registration is dropped.
     pub(crate) fn register(&self, call: Weak<dyn InFlight>) -> PyResult<(engine::Channel, Registration)> {
         let (engine, key) = self.0.start(call)?;
-        Ok((engine, Registration { channel: Arc::clone(&self.0), key }))
+        let generation = runtime::generation();
+        Ok((engine, Registration { channel: Arc::clone(&self.0), key, generation }))
     }
 }
 
@@ -141,11 +142,16 @@ impl Channel {
 pub(crate) struct Registration {
     channel: Arc<ChannelState>,
     key: usize,
+    /// Of the process that has registered it.
+    generation: u64,
 }
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        self.channel.ended(self.key);
+        // In a child process, the key may be that of another call.
+        if self.generation == runtime::generation() {
+            self.channel.ended(self.key);
+        }
     }
 }
 
