@@ -141,7 +141,7 @@ impl Channel {
         }
         let engine = self.0.engine(&mut state)?;
         let key = state.calls.insert(call);
-        Ok((engine, Registration { channel: Arc::clone(&self.0), key }))
+        Ok((engine, Registration { channel: Arc::clone(&self.0), key, generation: runtime::generation() }))
     }
 }
 
@@ -149,11 +149,16 @@ impl Channel {
 pub(crate) struct Registration {
     channel: Arc<ChannelState>,
     key: usize,
+    /// Of the process that has registered it.
+    generation: u64,
 }
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        self.channel.ended(self.key);
+        // In a child process, the key may be that of another call.
+        if self.generation == runtime::generation() {
+            self.channel.ended(self.key);
+        }
     }
 }
 

@@ -18,6 +18,7 @@ use thalweg_core::{Code, Status};
 use thalweg_engine::{Chain, Encode, Encoding, Incoming, Pack, Source};
 
 use crate::awaitable::{Poller, Waiter};
+use crate::channel::Registration;
 use crate::message::{self, Message};
 use crate::queue::{Completion, Queue};
 use crate::status::{DETAILS, Ended};
@@ -68,6 +69,8 @@ struct State {
     /// The peer's initial metadata; client only.
     headers: Option<Arc<HeaderMap>>,
     ended: Option<Arc<Ended>>,
+    /// The end of the call's I/O, while there are received messages to take; client only.
+    settled: Option<Settled>,
     task: Option<Waker>,
     /// Wakes the task that sends, which may be another.
     sender: Option<Waker>,
@@ -75,6 +78,12 @@ struct State {
     callbacks: Vec<(Py<PyAny>, Py<PyAny>)>,
     /// A callback for an end that the application has not caused, and its argument; server only.
     on_cancel: Option<(Py<PyAny>, Py<PyAny>)>,
+}
+
+/// The end of a call's I/O. It becomes the call's end with the last received message.
+struct Settled {
+    ended: Ended,
+    registration: Registration,
 }
 
 /// How a response starts.
@@ -252,9 +261,15 @@ impl Exchange {
             return Some(Received::Ended(Arc::clone(ended)));
         }
         if let Some(message) = state.received.pop() {
-            let task = if state.received.queue.is_empty() { state.task.take() } else { None };
-            drop(state);
-            wake(task);
+            if state.received.queue.is_empty() {
+                let (settled, task) = (state.settled.take(), state.task.take());
+                drop(state);
+                if let Some(Settled { ended, registration }) = settled {
+                    drop(registration);
+                    self.end(ended);
+                }
+                wake(task);
+            }
             return Some(Received::Message(message));
         }
         if let Some(ended) = &state.ended {
@@ -361,18 +376,30 @@ impl Exchange {
         self.lock().ended.clone()
     }
 
-    /// Returns whether the call has ended, and all received messages were taken, or are not to be taken.
-    pub(crate) fn is_done(&self) -> bool {
-        let state = self.lock();
-        state.ended.as_ref().is_some_and(|ended| ended.is_cancelled || state.received.queue.is_empty())
-    }
-
     /// Ends the call. Returns false if it had ended.
     pub(crate) fn end(&self, ended: Ended) -> bool {
+        let state = self.lock();
+        if state.ended.is_some() {
+            return false;
+        }
+        self.publish(state, ended);
+        true
+    }
+
+    /// Ends a client's call from this side, even if its I/O has ended, and drops received messages. Returns false if
+    /// the call had ended.
+    pub(crate) fn break_off(&self, ended: Ended) -> bool {
         let mut state = self.lock();
         if state.ended.is_some() {
             return false;
         }
+        let dropped = (mem::take(&mut state.received), state.settled.take());
+        self.publish(state, ended);
+        drop(dropped);
+        true
+    }
+
+    fn publish(&self, mut state: MutexGuard<'_, State>, ended: Ended) {
         state.ended = Some(Arc::new(ended));
         state.to_send = Messages { is_over: true, ..Messages::default() };
         let (waiters, mut callbacks) = (mem::take(&mut state.waiters), mem::take(&mut state.callbacks));
@@ -387,7 +414,6 @@ impl Exchange {
         for (callback, argument) in callbacks {
             self.queue.push(Completion::Call(callback, argument));
         }
-        true
     }
 
     /// Ends the call because a received message cannot be used, even if the server has ended it with OK. Messages that
@@ -399,13 +425,9 @@ impl Exchange {
             Some(_) => {}
             None => {
                 drop(state);
-                self.end(ended);
-                state = self.lock();
+                self.break_off(ended);
             }
         }
-        let received = mem::take(&mut state.received);
-        drop(state);
-        drop(received);
     }
 
     /// Calls `callback` with `argument` when the call has ended. Returns both if it already has.
@@ -526,6 +548,33 @@ impl Exchange {
         true
     }
 
+    /// Ends the call as its I/O has ended, at once or, as in grpcio, when the last received message is taken. Returns
+    /// false if there are any. Until then the call stays registered, and [`break_off`](Self::break_off) may end it
+    /// otherwise.
+    pub(crate) fn settle(&self, ended: Ended, registration: Registration) -> bool {
+        let mut state = self.lock();
+        if state.ended.is_some() || state.received.queue.is_empty() {
+            drop(state);
+            drop(registration);
+            self.end(ended);
+            return true;
+        }
+        state.settled = Some(Settled { ended, registration });
+        drop(state);
+        let sender = self.change(ROOM, |state| {
+            // Nothing sends them any more.
+            state.to_send = Messages { is_over: true, ..Messages::default() };
+            state.sender.take()
+        });
+        wake(sender);
+        false
+    }
+
+    /// Returns whether the I/O task waits until Python takes received messages.
+    pub(crate) fn is_full(&self) -> bool {
+        !self.lock().received.has_room()
+    }
+
     pub(crate) fn received_headers(&self, headers: HeaderMap) {
         self.change(HEADERS, |state| state.headers = Some(Arc::new(headers)));
     }
@@ -571,8 +620,11 @@ impl Exchange {
             let is_over = matches!(polled, Poll::Ready(Ok(())));
             if !arrived.is_empty() || is_over {
                 self.change(MESSAGE, |state| {
-                    for message in arrived {
-                        state.received.push(message);
+                    // A call that has ended meanwhile has dropped those before.
+                    if state.ended.is_none() {
+                        for message in arrived {
+                            state.received.push(message);
+                        }
                     }
                     state.received.is_over |= is_over;
                 });

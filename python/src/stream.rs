@@ -13,8 +13,9 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use thalweg_core::Code;
+use thalweg_core::{Code, Status};
 use thalweg_engine::{self as engine, CallOptions, Method};
+use tokio::time::sleep_until;
 
 use crate::awaitable::{Awaitable, Operation, Poller, block_on, end_of_stream};
 use crate::blocking;
@@ -29,6 +30,9 @@ use crate::status::{CANCELLED, Ended, Outcome};
 
 /// Messages that a task may take, or send, before others have a turn, even if it need not wait.
 const TURN_LEN: u32 = 64;
+
+/// Details of a call whose responses were not taken before its deadline.
+const UNREAD: &str = "deadline exceeded before all responses were read";
 
 /// A method of a channel with a stream of requests, of responses, or both.
 #[pyclass(frozen, module = "thalweg._native")]
@@ -84,6 +88,7 @@ impl StreamMethod {
             method: Arc::clone(&self.method),
             options: call_options,
             metadata: metadata.map_or_else(HeaderMap::new, |given| given.0),
+            deadline,
             exchange: Arc::clone(&exchange),
             has_one_response: self.has_one_response,
         };
@@ -105,7 +110,7 @@ impl StreamMethod {
 
 impl InFlight for Exchange {
     fn cancel(&self, details: &str) {
-        self.end(Ended::cancelled(details));
+        self.break_off(Ended::cancelled(details));
     }
 }
 
@@ -116,6 +121,7 @@ struct Start {
     method: Arc<Method>,
     options: CallOptions,
     metadata: HeaderMap,
+    deadline: Option<Instant>,
     exchange: Arc<Exchange>,
     has_one_response: bool,
 }
@@ -130,11 +136,15 @@ impl Start {
             })
             .await
         };
-        let Self { registration, exchange, .. } = self;
-        drop(registration);
-        if let Some(ended) = ended {
-            exchange.end(ended);
+        let Self { registration, exchange, deadline, .. } = self;
+        let Some(ended) = ended else { return };
+        if exchange.settle(ended, registration) {
+            return;
         }
+        let Some(deadline) = deadline else { return };
+        let mut passed = pin!(sleep_until(deadline.into()));
+        poll_fn(|cx| if exchange.goes_on(cx) { passed.as_mut().poll(cx) } else { Poll::Ready(()) }).await;
+        exchange.break_off(Ended::local(Code::DeadlineExceeded, UNREAD));
     }
 
     async fn io(&self) -> Ended {
@@ -150,7 +160,20 @@ impl Start {
         };
         exchange.received_headers(headers.clone());
         let mut responses = call.into_responses();
-        match poll_fn(|cx| exchange.poll_fill(&mut responses, cx)).await {
+        let mut passed = None;
+        let received = poll_fn(|cx| {
+            let filled = exchange.poll_fill(&mut responses, cx);
+            // The engine's deadline is not polled while Python takes no responses.
+            if let Some(deadline) = self.deadline
+                && filled.is_pending()
+                && exchange.is_full()
+            {
+                let passed = passed.get_or_insert_with(|| Box::pin(sleep_until(deadline.into())));
+                return passed.as_mut().poll(cx).map(|()| Err(Status::new(Code::DeadlineExceeded, UNREAD)));
+            }
+            filled
+        });
+        match received.await {
             Ok(()) => Ended::ok(headers, responses.take_trailers().unwrap_or_default(), None),
             Err(status) => Ended { initial_metadata: headers, ..Ended::failed(&status) },
         }
@@ -320,15 +343,15 @@ impl StreamCall {
         Awaitable::create(py, connection, &self.completions)
     }
 
-    /// Cancels the call. Returns false if it had ended.
+    /// Cancels the call and drops responses that were not taken. Returns false if it had ended.
     #[pyo3(signature = (details = CANCELLED))]
     fn cancel(&self, details: &str) -> bool {
-        self.stream.exchange.end(Ended::cancelled(details))
+        self.stream.exchange.break_off(Ended::cancelled(details))
     }
 
-    /// Ends the call with this status, unless it has ended.
+    /// Ends the call with this status and drops responses that were not taken. Returns false if it had ended.
     fn fail(&self, code: i32, details: &str) -> PyResult<bool> {
-        Ok(self.stream.exchange.end(Ended::local(options::code(code)?, details)))
+        Ok(self.stream.exchange.break_off(Ended::local(options::code(code)?, details)))
     }
 
     /// Returns whether this side has cancelled the call.
@@ -341,14 +364,9 @@ impl StreamCall {
         self.stream.exchange.ended().is_some_and(|ended| ended.code == Code::Cancelled)
     }
 
-    /// Returns whether the call has ended. There may be responses to take.
+    /// Returns whether the call has ended. It has not while there are responses to take.
     fn done(&self) -> bool {
         self.stream.exchange.ended().is_some()
-    }
-
-    /// Returns whether the call has ended, and all of its responses were taken.
-    fn is_over(&self) -> bool {
-        self.stream.exchange.is_done()
     }
 
     fn time_remaining(&self) -> Option<f64> {
@@ -442,7 +460,7 @@ impl Operation for ClientStream {
             Received::Message(message) => {
                 let response = self.deserialized(py, &message);
                 if response.is_err() {
-                    self.exchange.end(Ended::cancelled("failed to deserialize a response"));
+                    self.exchange.break_off(Ended::cancelled("failed to deserialize a response"));
                 }
                 return Some(response);
             }
@@ -453,7 +471,7 @@ impl Operation for ClientStream {
     }
 
     fn cancel(&self, _: Python<'_>) {
-        self.exchange.end(Ended::cancelled(CANCELLED));
+        self.exchange.break_off(Ended::cancelled(CANCELLED));
     }
 }
 
@@ -504,7 +522,7 @@ impl Operation for OnlyResponse {
     }
 
     fn cancel(&self, _: Python<'_>) {
-        self.0.exchange.end(Ended::cancelled(CANCELLED));
+        self.0.exchange.break_off(Ended::cancelled(CANCELLED));
     }
 }
 
@@ -533,7 +551,7 @@ impl Operation for Room {
     }
 
     fn cancel(&self, _: Python<'_>) {
-        self.0.end(Ended::cancelled(CANCELLED));
+        self.0.break_off(Ended::cancelled(CANCELLED));
     }
 }
 

@@ -62,6 +62,56 @@ async def test_done_only_after_all_responses_were_read(address):
         assert len(responses) == 20
 
 
+@pytest.mark.parametrize("request_", [b"3", b"3!"])
+@in_loop
+async def test_a_call_goes_on_until_the_last_response_is_read(address, request_):
+    async with aio.insecure_channel(address) as channel:
+        call, called = Service(channel).count(request_), []
+        call.add_done_callback(called.append)
+        code = asyncio.ensure_future(call.code())
+        await asyncio.sleep(0.2)
+        for number in range(3):
+            assert not call.done() and not code.done() and not called
+            assert await call.read() == str(number).encode()
+            await asyncio.sleep(0.02)
+        assert call.done() and called == [call] and not call.cancel()
+        assert await code is (grpc.StatusCode.OK if request_ == b"3" else grpc.StatusCode.DATA_LOSS)
+
+
+@pytest.mark.parametrize("request_", [b"3", b"3!"])
+@in_loop
+async def test_cancelling_drops_unread_responses(address, request_):
+    async with aio.insecure_channel(address) as channel:
+        call = Service(channel).count(request_)
+        assert await call.read() == b"0"
+        await asyncio.sleep(0.2)
+        assert call.cancel() and call.done() and call.cancelled() and not call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call.read()
+        assert await call.code() is grpc.StatusCode.CANCELLED
+
+
+@pytest.mark.parametrize("request_", [b"3", b"3!", b"30000"])
+@in_loop
+async def test_the_deadline_drops_unread_responses(address, request_):
+    async with aio.insecure_channel(address) as channel:
+        call = Service(channel).count(request_, timeout=0.5)
+        assert await call.read() == b"0"
+        await asyncio.sleep(0.8)
+        assert call.done() and not call.cancelled()
+        code, _ = await status_of(call.read())
+        assert code is await call.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+
+
+@in_loop
+async def test_closing_the_channel_drops_unread_responses(address):
+    async with aio.insecure_channel(address) as channel:
+        call = Service(channel).count(b"3")
+        assert await call.read() == b"0"
+        await asyncio.sleep(0.2)
+    assert call.done() and await call.code() is grpc.StatusCode.CANCELLED
+
+
 @in_loop
 async def test_iterating_and_reading_are_not_mixed(address):
     async with aio.insecure_channel(address) as channel:

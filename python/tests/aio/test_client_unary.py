@@ -3,6 +3,8 @@
 import asyncio
 import contextvars
 import gc
+import threading
+import time
 import weakref
 
 import grpc
@@ -413,6 +415,39 @@ async def test_credentials_of_a_channel_add_metadata_to_all_calls(address):
         call = Service(channel).unary("Echo")(b"")
         await call
         assert (await call.initial_metadata())["x-token"] == "secret"
+
+
+@pytest.mark.parametrize("is_stream", [False, True])
+@in_loop
+async def test_waiting_for_credentials_counts_as_time_of_the_call(address, is_stream):
+    released = threading.Event()
+
+    def plugin(context, callback):
+        threading.Thread(target=lambda: released.wait(10) and callback((), None)).start()
+
+    credentials = grpc.composite_channel_credentials(
+        grpc.local_channel_credentials(grpc.LocalConnectionType.LOCAL_TCP), grpc.metadata_call_credentials(plugin)
+    )
+    async with aio.secure_channel(address, credentials) as channel:
+        service = Service(channel)
+        call = service.count(b"1", timeout=0.3) if is_stream else service.unary("Echo")(b"", timeout=0.3)
+        started = time.monotonic()
+        code, _ = await status_of(call.read() if is_stream else call)
+        assert code is grpc.StatusCode.DEADLINE_EXCEEDED
+        assert time.monotonic() - started < 5
+        released.set()
+
+
+@in_loop
+async def test_the_time_left_after_waiting_for_credentials_reaches_the_server(address):
+    def plugin(context, callback):
+        threading.Timer(0.5, callback, ((), None)).start()
+
+    credentials = grpc.composite_channel_credentials(
+        grpc.local_channel_credentials(grpc.LocalConnectionType.LOCAL_TCP), grpc.metadata_call_credentials(plugin)
+    )
+    async with aio.secure_channel(address, credentials) as channel:
+        assert 0 < float(await Service(channel).unary("Remaining")(b"", timeout=5)) < 4.6
 
 
 @in_loop

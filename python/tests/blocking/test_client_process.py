@@ -88,6 +88,30 @@ print(sleep(b"1").decode())
     )
 
 
+def test_signal_handler_that_raises_leaves_a_stream(port):
+    """As in grpcio, whose applications cannot go on reading, however."""
+    check(
+        port,
+        """
+class Alarm(Exception):
+    pass
+def ring(*_):
+    raise Alarm()
+signal.signal(signal.SIGALRM, ring)
+responses = method("unary_stream", "Forever")(b"1")
+signal.setitimer(signal.ITIMER_REAL, 0.3)
+try:
+    next(responses)
+except Alarm:
+    print("alarm", responses.is_active())
+if grpc.__name__ == "thalweg.grpc":
+    check(next(responses) == b"again", "no more responses")
+responses.cancel()
+""",
+        "alarm True",
+    )
+
+
 @pytest.mark.parametrize(
     "state",
     [

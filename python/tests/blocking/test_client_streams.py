@@ -131,6 +131,71 @@ class TestResponses:
         assert sum(1 for _ in responses) == 30000
 
 
+def unread(channel, name="Count", request=b"3", **arguments):
+    """A call that has ended at the server, while its responses are unread here."""
+    responses = method(channel, "unary_stream", name)(request, **arguments)
+    time.sleep(0.3)
+    return responses
+
+
+@pytest.mark.parametrize("name", ["Count", "Break_off"])
+class TestUnreadResponses:
+    """The end of a call arrives with its last response, whether it has failed or not."""
+
+    def test_call_goes_on_until_the_last_response_is_read(self, channel, name):
+        responses, called = unread(channel, name), []
+        responses.add_done_callback(called.append)
+        for number in range(3):
+            assert responses.is_active() and responses.running() and not responses.done()
+            assert next(responses) == str(number).encode()
+            time.sleep(0.05)
+            assert bool(called) == (number == 2)
+        assert responses.done() and not responses.is_active() and not responses.cancel()
+
+    def test_code_waits_for_the_reader(self, channel, name):
+        responses, codes = unread(channel, name), []
+        thread = threading.Thread(target=lambda: codes.append((responses.code(), responses.trailing_metadata())))
+        thread.start()
+        thread.join(0.3)
+        assert not codes
+        for number in range(3):
+            assert next(responses) == str(number).encode()
+        thread.join(PATIENCE)
+        assert [code for code, _ in codes] == [OK if name == "Count" else grpc.StatusCode.DATA_LOSS]
+
+    def test_cancellation_drops_them(self, channel, name):
+        responses = unread(channel, name)
+        assert next(responses) == b"0"
+        assert responses.cancel() and responses.cancelled() and responses.done()
+        with pytest.raises(grpc.RpcError) as raised:
+            next(responses)
+        assert raised.value.code() is grpc.StatusCode.CANCELLED
+
+    def test_deadline_drops_them(self, channel, name):
+        responses = unread(channel, name, timeout=0.6)
+        assert next(responses) == b"0"
+        assert responses.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+        with pytest.raises(grpc.RpcError) as raised:
+            next(responses)
+        assert raised.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+
+    def test_deadline_drops_those_that_wait_for_room(self, channel, name):
+        responses = method(channel, "unary_stream", name)(b"30000", timeout=0.4)
+        assert next(responses) == b"0"
+        time.sleep(0.8)
+        assert responses.done()
+        with pytest.raises(grpc.RpcError) as raised:
+            next(responses)
+        assert raised.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+
+    def test_closing_the_channel_drops_them(self, port, name):
+        with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+            responses = unread(channel, name)
+        with pytest.raises(grpc.RpcError) as raised:
+            next(responses)
+        assert raised.value.code() is grpc.StatusCode.CANCELLED
+
+
 class TestRequests:
     def test_requests_are_sent_until_the_iterator_ends(self, channel):
         sums = method(channel, "stream_unary", "Sum")

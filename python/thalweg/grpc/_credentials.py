@@ -14,6 +14,7 @@ import logging
 import os
 import re
 import threading
+import time
 from typing import Any, Callable, NamedTuple, Optional, Sequence, Union
 
 from thalweg import _native
@@ -554,18 +555,19 @@ def metadata_of(
     Raises:
         CredentialsError: A plugin has failed, or the time has passed.
     """
+    left = _timer(timeout)
     metadata: Metadata = []
     for plugin in _plugins(call_credentials):
         result: concurrent.futures.Future = concurrent.futures.Future()
         _run(plugin, context, _Callback(_setter(result)))
         try:
-            metadata += _checked(result.result(timeout))
+            metadata += _checked(result.result(left()))
         except CredentialsError:
             raise
         except concurrent.futures.TimeoutError as error:
-            if result.done():
+            if result.done() and result.exception() is not None:
                 raise _failed(error) from None
-            raise CredentialsError(StatusCode.DEADLINE_EXCEEDED, "Deadline Exceeded") from None
+            raise _late() from None
         except Exception as error:
             raise _failed(error) from None
     return metadata
@@ -581,14 +583,29 @@ def _setter(result: concurrent.futures.Future) -> Callable[[Any, Optional[BaseEx
     return done
 
 
-async def metadata_of_async(call_credentials: CallCredentials, context: AuthMetadataContext) -> Metadata:
+def _timer(timeout: Optional[float]) -> Callable[[], Optional[float]]:
+    """Returns a function that returns the seconds that are left of a timeout; None without one."""
+    if timeout is None:
+        return lambda: None
+    deadline = time.monotonic() + timeout
+    return lambda: max(0.0, deadline - time.monotonic())
+
+
+def _late() -> CredentialsError:
+    return CredentialsError(StatusCode.DEADLINE_EXCEEDED, "Deadline Exceeded")
+
+
+async def metadata_of_async(
+    call_credentials: CallCredentials, context: AuthMetadataContext, timeout: Optional[float] = None
+) -> Metadata:
     """Returns the metadata of call credentials. Their plugins run on other threads, since they may block.
 
-    Cancelling gives up waiting; a plugin that has started goes on.
+    Cancelling gives up waiting; a plugin that has started goes on. See `metadata_of` for the arguments.
 
     Raises:
-        CredentialsError: A plugin has failed.
+        CredentialsError: A plugin has failed, or the time has passed.
     """
+    left = _timer(timeout)
     metadata: Metadata = []
     for plugin in _plugins(call_credentials):
         result: concurrent.futures.Future = concurrent.futures.Future()
@@ -599,9 +616,13 @@ async def metadata_of_async(call_credentials: CallCredentials, context: AuthMeta
             _pool().submit(contextvars.copy_context().run, _run, plugin, context, callback)
         try:
             # Shielded: a cancelled future would make the plugin's callback raise.
-            metadata += _checked(await asyncio.shield(asyncio.wrap_future(result)))
+            metadata += _checked(await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(result)), left()))
         except (CredentialsError, asyncio.CancelledError):
             raise
+        except asyncio.TimeoutError as error:
+            if result.done() and result.exception() is not None:
+                raise _failed(error) from None
+            raise _late() from None
         except Exception as error:
             raise _failed(error) from None
     return metadata

@@ -140,7 +140,7 @@ class _StreamCall(_CallMixin):
 
     def done(self):
         """Returns whether the RPC has ended, and all of its responses were taken."""
-        return self._native.is_over()
+        return self._native.done()
 
     def time_remaining(self):
         """Returns the seconds until the deadline, or None without one."""
@@ -193,7 +193,7 @@ class _WithResponses:
     async def read(self):
         """Waits for the next response and returns it, or `EOF` after the last one."""
         if self._reading != _METHODS:
-            if self._native.is_over():
+            if self._native.done():
                 self._native.raise_for_status()
                 return EOF
             if self._reading == _ITERATOR:

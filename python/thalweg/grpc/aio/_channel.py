@@ -2,6 +2,7 @@
 
 import asyncio
 import functools
+import time
 import weakref
 from collections.abc import Sequence
 from typing import Any, Optional
@@ -278,23 +279,25 @@ class _MultiCallable:
 
     async def _start(self, compression, details, request):
         """Starts a call after its interceptors."""
-        metadata = await self._authorized(details)
+        metadata, timeout = await self._authorized(details)
         method = self._method.at(details.method)
-        return method.start(request, details.timeout, metadata, details.wait_for_ready, compression)
+        return method.start(request, timeout, metadata, details.wait_for_ready, compression)
 
     async def _authorized(self, details):
-        """Returns the metadata of a call with that of its credentials and the channel's."""
-        channel = self._channel
+        """Returns the metadata of a call with that of its credentials and the channel's, and the time left."""
+        channel, timeout = self._channel, details.timeout
         if details.credentials is None and not channel._always_authorizes:
-            return details.metadata
+            return details.metadata, timeout
+        started = time.monotonic()
         try:
             credentials = _credentials.call_credentials_of(channel._credentials, details.credentials)
             context = _credentials.context_of(channel._credentials, channel._authority, details.method)
-            added = await _credentials.metadata_of_async(credentials, context)
+            added = await _credentials.metadata_of_async(credentials, context, timeout)
         except _credentials.CredentialsError as error:
             debug = debug_text(error.code, error.details)
             raise AioRpcError(error.code, Metadata(), Metadata(), error.details, debug) from None
-        return [*(details.metadata or ()), *added]
+        left = None if timeout is None else timeout - (time.monotonic() - started)
+        return [*(details.metadata or ()), *added], left
 
 
 class UnaryUnaryMultiCallable(_MultiCallable, _base.UnaryUnaryMultiCallable):
