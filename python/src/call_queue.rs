@@ -131,6 +131,17 @@ impl Waiting {
         }
     }
 
+    /// Ends the dispatcher and discards waiting calls.
+    pub(crate) fn close(&self) {
+        let mut state = self.lock();
+        state.is_closed = true;
+        let calls = mem::take(&mut state.calls);
+        drop(state);
+        self.arrived.notify_all();
+        self.wake_dispatcher();
+        drop(calls);
+    }
+
     fn linger(&self, state: MutexGuard<'_, State>) -> Option<ServerCall> {
         let until = Instant::now() + LINGER;
         let mut state = state;
@@ -265,13 +276,7 @@ impl CallQueue {
 
     /// Ends the dispatcher and discards waiting calls.
     fn close(&self) {
-        let mut state = self.waiting.lock();
-        state.is_closed = true;
-        let calls = mem::take(&mut state.calls);
-        drop(state);
-        self.waiting.arrived.notify_all();
-        self.waiting.wake_dispatcher();
-        drop(calls);
+        self.waiting.close();
     }
 }
 

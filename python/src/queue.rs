@@ -311,6 +311,11 @@ impl CompletionQueue {
         }
     }
 
+    /// Calls `callback` with `argument` on the queue's thread.
+    fn push(&self, callback: Py<PyAny>, argument: Py<PyAny>) {
+        self.queue.push(Completion::Call(callback, argument));
+    }
+
     /// Hands the calls that were started outside of `run` to the I/O threads.
     fn flush(&self) {
         let mut submissions = self.submissions();

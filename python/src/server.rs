@@ -11,6 +11,7 @@ use std::task::{Context, Poll};
 
 use http::HeaderMap;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use thalweg_core::{Code, Status};
@@ -46,6 +47,8 @@ pub(crate) struct Server {
     shared: Arc<Shared>,
     settings: ServerSettings,
     state: Mutex<State>,
+    /// That of the process that created the server.
+    generation: u64,
 }
 
 #[derive(Default)]
@@ -112,7 +115,7 @@ impl Active {
 
 #[pymethods]
 impl Server {
-    /// Creates a server. `dispatch` is called with each call, or is a `CallQueue`. `completions` runs it, and callbacks.
+    /// Creates a server. `dispatch` is called with each call, or is a `CallQueue`. `completions` runs callbacks, too.
     #[new]
     #[pyo3(signature = (dispatch, completions, settings = None, *, maximum_concurrent_rpcs = None))]
     fn new(
@@ -136,14 +139,22 @@ impl Server {
             idle: Notify::new(),
             calls: Mutex::default(),
         };
-        Ok(Self { shared: Arc::new(shared), settings, state: Mutex::default() })
+        let generation = runtime::generation();
+        Ok(Self { shared: Arc::new(shared), settings, state: Mutex::default(), generation })
+    }
+
+    /// Whether the server belongs to a parent process, and was copied by `fork`. It has no I/O threads here.
+    #[getter]
+    fn is_inherited(&self) -> bool {
+        self.generation != runtime::generation()
     }
 
     /// Binds an address and returns its port, or 1 for a Unix socket, as grpcio does. It is insecure without
     /// credentials.
     ///
     /// # Errors
-    /// Raises `ValueError` if it is not an address, `RuntimeError` if it cannot be bound.
+    /// Raises `ValueError` if it is not an address, `RuntimeError` if it cannot be bound, or the server belongs to a
+    /// parent process.
     #[pyo3(signature = (address, credentials = None))]
     fn add_port(
         &self,
@@ -151,6 +162,7 @@ impl Server {
         address: &str,
         credentials: Option<&Bound<'_, ServerCredentials>>,
     ) -> PyResult<u16> {
+        self.check_process()?;
         let mut config = self.settings.config.clone();
         let mut is_local = false;
         match credentials.map(|it| it.get().security()) {
@@ -188,7 +200,11 @@ impl Server {
     }
 
     /// Starts to accept connections.
+    ///
+    /// # Errors
+    /// Raises `ValueError` if it was started before, `RuntimeError` if it belongs to a parent process.
     fn start(&self) -> PyResult<()> {
+        self.check_process()?;
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if mem::replace(&mut state.is_started, true) {
             return Err(PyValueError::new_err("the server was started before"));
@@ -198,9 +214,14 @@ impl Server {
         bound.into_iter().try_for_each(|bound| self.serve(bound))
     }
 
-    /// Stops accepting connections and calls. Calls `stopped` with `None` once all calls have ended, and their handlers
-    /// have returned if `waits_for_handlers`.
-    fn drain(&self, py: Python<'_>, stopped: Py<PyAny>, waits_for_handlers: bool) -> PyResult<()> {
+    /// Stops accepting connections and calls. Once all calls have ended, closes the call queue, or calls `stopped` with
+    /// `None` on the loop. With `waits_for_handlers` it first waits until the handlers have returned. Nothing happens
+    /// if the server belongs to a parent process.
+    #[pyo3(signature = (waits_for_handlers, stopped = None))]
+    fn drain(&self, py: Python<'_>, waits_for_handlers: bool, stopped: Option<Py<PyAny>>) -> PyResult<()> {
+        if self.is_inherited() {
+            return Ok(());
+        }
         self.shared.stop.send_replace(true);
         mem::take(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner).bound);
         let shared = Arc::clone(&self.shared);
@@ -212,26 +233,57 @@ impl Server {
             }
             // For the next one who waits.
             shared.idle.notify_one();
-            shared.queue.push(Completion::Call(stopped, argument));
+            // Not by the queue of the threaded interface: its thread runs callbacks of the application, which may wait
+            // for the end of the server.
+            if let Arrivals::Pool(waiting) = &shared.arrivals {
+                waiting.close();
+            }
+            if let Some(stopped) = stopped {
+                shared.queue.push(Completion::Call(stopped, argument));
+            }
         });
         Ok(())
     }
 
-    /// Cancels all calls.
+    /// Cancels all calls. Nothing happens if the server belongs to a parent process.
     fn cancel_all(&self) {
-        self.shared.cancel_all();
+        if !self.is_inherited() {
+            self.shared.cancel_all();
+        }
+    }
+
+    /// Visits the receiver of calls. The I/O tasks use it, too, but the finalizer of an unreachable server stops them.
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        match &self.shared.arrivals {
+            Arrivals::Loop(dispatch) => visit.call(dispatch),
+            Arrivals::Pool(_) => Ok(()),
+        }
     }
 }
 
 impl Drop for Server {
-    /// Stops the server and cancels its calls.
+    /// Stops the server and cancels its calls. That of a parent process is left alone: its memory is shared with I/O
+    /// threads that do not exist here.
     fn drop(&mut self) {
+        if self.is_inherited() {
+            mem::forget(Arc::clone(&self.shared));
+            return mem::forget(mem::take(self.state.get_mut().unwrap_or_else(PoisonError::into_inner)));
+        }
         self.shared.stop.send_replace(true);
         self.shared.cancel_all();
     }
 }
 
 impl Server {
+    fn check_process(&self) -> PyResult<()> {
+        if self.is_inherited() {
+            return Err(PyRuntimeError::new_err(
+                "the server was created by the parent process; create it after the fork",
+            ));
+        }
+        Ok(())
+    }
+
     fn serve(&self, bound: BoundServer) -> PyResult<()> {
         let shared = Arc::clone(&self.shared);
         shared.serving.send_modify(|serving| *serving += 1);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use http::HeaderMap;
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyException, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
@@ -17,7 +17,7 @@ use crate::credentials;
 use crate::exchange::{Exchange, Received, Sent};
 use crate::loops;
 use crate::message::Message;
-use crate::metadata::{self, Given};
+use crate::metadata::{self, Given, InvalidMetadata};
 use crate::server::Active;
 use crate::status;
 
@@ -185,16 +185,20 @@ impl ServerCall {
     }
 
     /// Ends the call with a member of `grpc.StatusCode` or its number. Returns false if it had ended.
+    ///
+    /// # Errors
+    /// Returns `InvalidMetadata` for trailing metadata that cannot be sent, whatever is wrong with it, and `TypeError`
+    /// for a message or details of another type.
     #[pyo3(signature = (code, details, trailing_metadata, message = None))]
     fn finish(
         &self,
         code: &Bound<'_, PyAny>,
         details: String,
-        trailing_metadata: Option<Given>,
+        trailing_metadata: Option<Bound<'_, PyAny>>,
         message: Option<Bound<'_, PyAny>>,
     ) -> PyResult<bool> {
         let message = message.map(Message::from_python).transpose()?;
-        let trailers = trailing_metadata.map_or_else(HeaderMap::new, |given| given.0);
+        let trailers = trailing_metadata.map_or_else(|| Ok(HeaderMap::new()), |given| trailers(&given))?;
         Ok(self.exchange.finish(Code::from_i32(status::number(code)?), details, trailers, message))
     }
 
@@ -229,6 +233,19 @@ impl Drop for ServerCall {
             self.exchange.end_with(Code::Unavailable, "the handler was discarded");
         }
     }
+}
+
+/// Returns trailing metadata, or `InvalidMetadata` with the text of the exception that its conversion has raised.
+fn trailers(given: &Bound<'_, PyAny>) -> PyResult<HeaderMap> {
+    let py = given.py();
+    given.extract::<Given>().map(|given| given.0).map_err(|error| {
+        if error.is_instance_of::<InvalidMetadata>(py) || !error.is_instance_of::<PyException>(py) {
+            return error;
+        }
+        let invalid = InvalidMetadata::new_err(error.value(py).to_string());
+        invalid.set_cause(py, Some(error));
+        invalid
+    })
 }
 
 /// Returns the encoding of a member of `grpc.Compression`.

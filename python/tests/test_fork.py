@@ -3,7 +3,9 @@
 grpcio supports it for clients only, with an environment variable, and not on all of its event engines.
 """
 
+import asyncio
 import contextlib
+import gc
 import multiprocessing
 import os
 import signal
@@ -11,6 +13,7 @@ import socket
 import stat
 import threading
 import time
+from concurrent import futures
 
 import echo
 import grpc
@@ -236,3 +239,68 @@ def test_multiprocessing(method):
         assert [it.exitcode for it in workers] == [0, 0]
         assert seen.calls == 3
         echo.call(channel)
+
+
+def test_server_of_the_parent_ends_at_once_in_a_child():
+    def create():
+        return grpc.server(futures.ThreadPoolExecutor(1), handlers=handlers)
+
+    handler = grpc.unary_unary_rpc_method_handler(lambda request, context: request)
+    handlers = [grpc.method_handlers_generic_handler("test.Echo", {"Echo": handler})]
+    servers = [create(), create()]
+    server, fresh = servers
+    port = server.add_insecure_port("127.0.0.1:0")
+    fresh.add_insecure_port("127.0.0.1:0")
+    server.start()
+
+    def check():
+        nonlocal server, fresh
+        for grace in (None, 0.1, 60):
+            assert server.stop(grace).is_set()
+        assert server.wait_for_termination() is False
+        with pytest.raises(RuntimeError, match="create it after the fork"):
+            fresh.start()
+        assert fresh.stop(None).is_set()
+        servers.clear()
+        del server, fresh
+        gc.collect()
+        with echo.serving() as (address, _), grpc.insecure_channel(address) as channel:
+            assert echo.call(channel) == b"request"
+
+    with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+        assert echo.call(channel) == b"request"
+        in_child(check)
+        assert echo.call(channel) == b"request"
+        assert server.wait_for_termination(0.01) is True
+    assert server.stop(None).is_set()
+
+
+def test_aio_server_of_the_parent_ends_at_once_in_a_child():
+    async def handle(request, context):
+        return request
+
+    async def stop_in_child():
+        for grace in (None, 0.1, 60):
+            await asyncio.wait_for(server.stop(grace), 10)
+        assert await server.wait_for_termination() is False
+
+    async def start():
+        handlers = {"Echo": grpc.unary_unary_rpc_method_handler(handle)}
+        server = grpc.aio.server(handlers=[grpc.method_handlers_generic_handler("test.Echo", handlers)])
+        port = server.add_insecure_port("127.0.0.1:0")
+        await server.start()
+        return server, port
+
+    async def call(port):
+        async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+            assert await channel.unary_unary(echo.METHOD)(b"request", timeout=10) == b"request"
+
+    loop = asyncio.new_event_loop()
+    try:
+        server, port = loop.run_until_complete(start())
+        loop.run_until_complete(call(port))
+        in_child(lambda: asyncio.run(stop_in_child()))
+        loop.run_until_complete(call(port))
+        loop.run_until_complete(server.stop(None))
+    finally:
+        loop.close()

@@ -516,3 +516,99 @@ async def test_metadata_that_is_invalid_is_an_error_of_the_handler():
         error = await it.error("m", timeout=2)
         assert error.code() == grpc.StatusCode.INTERNAL
         assert (await it.unary("echo"))[0] == b"q"
+
+
+async def test_call_that_is_cancelled_on_its_way_to_the_loop():
+    log = []
+
+    async def handler(requests, context):
+        log.append("started")
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            log.append("cancelled")
+            raise
+        yield b""
+
+    async with Serving({"m": SS(handler), "echo": UU(echo)}) as it:
+        await it.unary("echo")
+        call = it.channel.stream_stream("/s/m")(iter([b"1"]))
+        # Keeps the loop busy.
+        time.sleep(0.3)
+        call.cancel()
+        time.sleep(0.3)
+        await it.unary("echo")
+        await asyncio.wait_for(it.server.stop(None), 10)
+    assert log in ([], ["started", "cancelled"])
+
+
+RESPONSES = [("stré", "stré".encode()), (None, b"")]
+
+
+@pytest.mark.parametrize(("response", "message"), RESPONSES)
+async def test_responses_without_a_serializer_may_be_text_or_none(response, message):
+    async def one(request, context):
+        return response
+
+    async def joined(requests, context):
+        return response
+
+    async def many(request, context):
+        yield response
+        yield b"end"
+
+    async def many_by_context(request, context):
+        await context.write(response)
+        await context.write(b"end")
+
+    def one_sync(request, context):
+        return response
+
+    def many_sync(request, context):
+        yield response
+        yield b"end"
+
+    async def one_with_trailing_metadata(request, context):
+        context.set_trailing_metadata((("k", "v"),))
+        return response
+
+    unary = {"one": UU(one), "one_sync": UU(one_sync), "trailing": UU(one_with_trailing_metadata)}
+    streams = {"many": US(many), "by_context": US(many_by_context), "many_sync": US(many_sync)}
+    async with Serving({**unary, **streams, "joined": SU(joined)}) as it:
+        for method in unary:
+            assert (await it.unary(method))[0] == message, method
+        for method in streams:
+            call = it.channel.unary_stream(f"/s/{method}")
+            assert await asyncio.to_thread(lambda: list(call(b"", timeout=10))) == [message, b"end"], method
+        assert await asyncio.to_thread(it.channel.stream_unary("/s/joined"), iter([b""])) == message
+
+
+@pytest.mark.parametrize("has_trailing_metadata", [False, True])
+async def test_response_of_a_wrong_type_is_unknown(has_trailing_metadata):
+    async def handler(request, context):
+        if has_trailing_metadata:
+            context.set_trailing_metadata((("k", "v"),))
+        return 5
+
+    async with Serving({"m": UU(handler), "serialized": UU(handler, response_serializer=str)}) as it:
+        for method in ("m", "serialized"):
+            error = await it.error(method)
+            assert error.code() == grpc.StatusCode.UNKNOWN
+            assert error.details().startswith("Unexpected <class 'TypeError'>")
+            assert "bytes" in error.details()
+
+
+async def test_details_of_a_wrong_type_are_an_error_of_the_handler():
+    async def sets(request, context):
+        context.set_code(grpc.StatusCode.NOT_FOUND)
+        context.set_details(5)
+
+    async def aborts(request, context):
+        await context.abort(grpc.StatusCode.NOT_FOUND, 5)
+
+    async with Serving({"sets": UU(sets), "aborts": UU(aborts)}) as it:
+        for method, code in (("sets", grpc.StatusCode.NOT_FOUND), ("aborts", grpc.StatusCode.UNKNOWN)):
+            error = await it.error(method)
+            assert error.code() == code
+            assert error.details().startswith("Unexpected <class 'TypeError'>")
+            assert "int" in error.details()

@@ -5,6 +5,7 @@ import gc
 import socket
 import threading
 import time
+import weakref
 
 import grpc
 import pytest
@@ -250,6 +251,43 @@ async def test_dropped_server_stops():
         if await call(f"127.0.0.1:{port}", timeout=1) == grpc.StatusCode.UNAVAILABLE:
             return
     pytest.fail("the server goes on")
+
+
+class Servicer:
+    """Keeps its server."""
+
+    def __init__(self):
+        self.server = make_server({"echo": UU(self.echo)})
+        self.port = self.server.add_insecure_port("127.0.0.1:0")
+
+    async def echo(self, request, context):
+        return request
+
+
+@pytest.mark.parametrize("is_called", [True, False])
+async def test_stopped_server_in_a_cycle_is_collected(is_called):
+    servicer = Servicer()
+    await servicer.server.start()
+    if is_called:
+        assert await call(f"127.0.0.1:{servicer.port}") == b"q"
+    await servicer.server.stop(None)
+    left = weakref.ref(servicer)
+    del servicer
+    await until_collected(left)
+
+
+async def test_server_in_a_cycle_that_never_started_is_collected():
+    left = weakref.ref(Servicer())
+    await until_collected(left)
+
+
+async def until_collected(left):
+    for _ in range(100):
+        gc.collect()
+        if left() is None:
+            return
+        await asyncio.sleep(0.05)
+    pytest.fail("the servicer is still there")
 
 
 class Recording(grpc.aio.ServerInterceptor):

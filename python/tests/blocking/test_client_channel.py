@@ -2,6 +2,7 @@
 
 import threading
 import time
+from concurrent import futures
 
 import grpc
 import pytest
@@ -193,6 +194,33 @@ class TestReadyFuture:
             assert future.running()
             with running_server(free_port):
                 future.result(timeout=PATIENCE)
+
+    def test_callbacks_of_a_call_and_of_a_future_may_wait_for_a_future(self, channel, port):
+        results = [futures.Future() for _ in range(2)]
+
+        def wait(result):
+            with grpc.insecure_channel(f"127.0.0.1:{port}") as other:
+                try:
+                    result.set_result(grpc.channel_ready_future(other).result(timeout=PATIENCE))
+                except BaseException as error:
+                    result.set_exception(error)
+
+        method(channel, "unary_unary", "Echo").future(b"x").add_done_callback(lambda _: wait(results[0]))
+        with grpc.insecure_channel(f"127.0.0.1:{port}") as another:
+            grpc.channel_ready_future(another).add_done_callback(lambda _: wait(results[1]))
+            assert [result.result(2 * PATIENCE) for result in results] == [None, None]
+
+    def test_failing_callback_does_not_keep_others_from_running(self, channel, free_port):
+        def fail(_):
+            raise KeyError
+
+        called = []
+        with grpc.insecure_channel(f"127.0.0.1:{free_port}") as other:
+            future = grpc.channel_ready_future(other)
+            for callback in (fail, called.append):
+                future.add_done_callback(callback)
+            with running_server(free_port):
+                until(lambda: called == [future])
 
     def test_future_can_be_cancelled(self, free_port):
         with grpc.insecure_channel(f"127.0.0.1:{free_port}") as channel:

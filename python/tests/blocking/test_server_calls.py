@@ -477,3 +477,140 @@ def test_interceptors_run_in_order():
         error = it.error("fails")
         assert (error.code(), error.details()) == (grpc.StatusCode.UNKNOWN, "Error in service handler!")
         assert it.error("other").code() == grpc.StatusCode.UNIMPLEMENTED
+
+
+@pytest.mark.parametrize("serializer", [None, bytes])
+def test_none_ends_the_stream_of_responses(serializer):
+    def handler(request, context):
+        yield b"1"
+        yield None
+        yield b"2"
+
+    def with_code(request, context):
+        context.set_code(grpc.StatusCode.NOT_FOUND)
+        context.set_details("gone")
+        yield None
+
+    methods = {name: US(it, response_serializer=serializer) for name, it in (("m", handler), ("code", with_code))}
+    with Serving(methods) as it:
+        call = it.channel.unary_stream("/s/m")(b"", timeout=10)
+        assert list(call) == [b"1"]
+        assert call.code() == grpc.StatusCode.OK
+        with pytest.raises(grpc.RpcError) as raised:
+            next(it.channel.unary_stream("/s/code")(b"", timeout=10))
+        assert (raised.value.code(), raised.value.details()) == NOT_FOUND
+
+
+def test_details_are_bytes():
+    seen = []
+
+    def handler(request, context):
+        for details in ("gone é", b"gone"):
+            context.set_details(details)
+            seen.append(context.details())
+        context.set_code(grpc.StatusCode.NOT_FOUND)
+        return b""
+
+    with Serving({"m": UU(handler)}) as it:
+        assert (it.error("m").code(), it.error("m").details()) == NOT_FOUND
+    assert seen[:2] == ["gone é".encode(), b"gone"]
+
+
+def test_details_of_a_wrong_type_are_an_error_of_the_handler():
+    def sets(request, context):
+        context.set_code(grpc.StatusCode.NOT_FOUND)
+        context.set_details(5)
+        return b""
+
+    def aborts(request, context):
+        context.abort(grpc.StatusCode.NOT_FOUND, 5)
+
+    with Serving({"sets": UU(sets), "aborts": UU(aborts)}) as it:
+        for method in ("sets", "aborts"):
+            error = it.error(method)
+            assert error.code() == grpc.StatusCode.NOT_FOUND
+            assert error.details().startswith("Exception calling application: ")
+            assert "int" in error.details()
+
+
+# grpcio never ends the call.
+@pytest.mark.thalweg_only
+def test_response_of_a_wrong_type_is_internal_and_trailing_metadata_is_sent():
+    def handler(request, context):
+        context.set_trailing_metadata((("t", "1"),))
+        return "text"
+
+    with Serving({"m": UU(handler)}) as it:
+        error = it.error("m")
+        assert (error.code(), error.details()) == NOT_SERIALIZED
+        assert [tuple(pair) for pair in error.trailing_metadata()] == [("t", "1")]
+
+
+# grpcio never ends the call if a value has a wrong type.
+@pytest.mark.parametrize(
+    "metadata", [(("UPPER", "v"),), *(pytest.param(it, marks=pytest.mark.thalweg_only) for it in ((("k", 5),), 5))]
+)
+def test_invalid_trailing_metadata_is_internal(metadata):
+    def handler(request, context):
+        context.set_trailing_metadata(metadata)
+        return b""
+
+    with Serving({"m": UU(handler)}) as it:
+        error = it.error("m")
+        assert error.code() == grpc.StatusCode.INTERNAL
+        assert error.details().startswith("Invalid metadata")
+
+
+def non_blocking(function):
+    function.experimental_non_blocking = True
+    return US(function)
+
+
+def test_non_blocking_handler_waits_for_room():
+    sent = []
+    ended = threading.Event()
+
+    def handler(request, context, send):
+        def run():
+            for _ in range(600):
+                send(bytes(100_000))
+                sent.append(1)
+            send(None)
+            ended.set()
+
+        threading.Thread(target=run, daemon=True).start()
+
+    with Serving({"m": non_blocking(handler)}) as it:
+        responses = it.channel.unary_stream("/s/m")(b"", timeout=50)
+        assert len(next(responses)) == 100_000
+        before = -1
+        while before < len(sent):
+            before = len(sent)
+            time.sleep(0.5)
+        assert before < 400
+        assert sum(1 for _ in responses) == 599
+        assert ended.wait(10)
+
+
+def test_non_blocking_handler_goes_on_quietly_once_its_call_has_ended(caplog):
+    ended = threading.Event()
+
+    def handler(request, context, send):
+        def run():
+            send(b"1")
+            while context.is_active():
+                time.sleep(0.01)
+            for _ in range(1000):
+                send(bytes(1000))
+            ended.set()
+
+        threading.Thread(target=run, daemon=True).start()
+
+    with Serving({"m": non_blocking(handler), "echo": UU(echo)}, maximum_concurrent_rpcs=1) as it:
+        with caplog.at_level(logging.WARNING):
+            call = it.channel.unary_stream("/s/m")(b"", timeout=20)
+            assert next(call) == b"1"
+            call.cancel()
+            assert ended.wait(10)
+        assert it.unary("echo")[0] == b"q"
+    assert caplog.records == []

@@ -156,6 +156,21 @@ def test_handler_may_stop_its_server(pool):
     assert server.wait_for_termination(10) is False
 
 
+def test_server_can_be_stopped_in_a_callback(pool):
+    stopped = threading.Event()
+    server = make_server(pool)
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+
+    def callback(_):
+        server.stop(None)
+        stopped.set()
+
+    with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+        channel.unary_unary("/s/m").future(b"q").add_done_callback(callback)
+        assert stopped.wait(10)
+
+
 def test_wait_for_termination_times_out(pool):
     server = make_server(pool)
     server.start()

@@ -16,10 +16,11 @@ _NONE = -1
 
 
 class _Subscription:
-    """A callback that gets the states of a channel, on the thread for callbacks."""
+    """A callback that gets the states of a channel: on the thread for callbacks, if it is the application's."""
 
     def __init__(self, channel: _native.Channel, callback: Callable[[ChannelConnectivity], Any]):
         self.callback = callback
+        self._completions = _threads.events if isinstance(callback, _Listener) else _threads.callbacks
         self._channel = channel
         self._lock = threading.Lock()
         self._key: Optional[int] = None
@@ -29,7 +30,7 @@ class _Subscription:
         """Waits for another state than `last`."""
         with self._lock:
             if not self._is_over:
-                self._key = self._channel.on_state_change(_threads.callbacks(), last, self._changed)
+                self._key = self._channel.on_state_change(self._completions(), last, self._changed)
 
     def end(self) -> None:
         with self._lock:
@@ -88,37 +89,46 @@ class Subscriptions:
             subscription.end()
 
 
+class _Listener:
+    """Ends a future when its channel is ready. The application may wait for the future in a callback."""
+
+    def __init__(self, future: "_ChannelReadyFuture"):
+        self._future = future
+
+    def __call__(self, state: ChannelConnectivity) -> None:
+        if state is ChannelConnectivity.READY:
+            self._future.end()
+
+
 class _ChannelReadyFuture(Future):
     """The time at which a channel becomes ready."""
 
     def __init__(self, channel):
         self._channel = channel
+        self._listener = _Listener(self)
         self._condition = threading.Condition()
         self._is_ready = False
         self._is_cancelled = False
         self._callbacks: Optional[list] = []
 
     def start(self) -> None:
-        self._channel.subscribe(self._changed, try_to_connect=True)
+        self._channel.subscribe(self._listener, try_to_connect=True)
 
-    def _changed(self, state: ChannelConnectivity) -> None:
-        if state is ChannelConnectivity.READY:
-            self._end(is_cancelled=False)
+    def end(self) -> None:
+        """Notes that the channel is ready, and has the thread for callbacks run those of this future."""
+        for callback in self._end(is_cancelled=False) or ():
+            _threads.callbacks().push(callback, self)
 
-    def _end(self, is_cancelled: bool) -> bool:
+    def _end(self, is_cancelled: bool) -> Optional[list]:
+        """Ends the future and returns its callbacks. None: it had ended."""
         with self._condition:
             if self._is_ready or self._is_cancelled:
-                return False
+                return None
             self._is_ready, self._is_cancelled = not is_cancelled, is_cancelled
             callbacks, self._callbacks = self._callbacks, None
             self._condition.notify_all()
-        self._channel.unsubscribe(self._changed)
-        for callback in callbacks:
-            try:
-                callback(self)
-            except Exception as error:
-                _threads.log_callback_error(error)
-        return True
+        self._channel.unsubscribe(self._listener)
+        return callbacks
 
     def _wait(self, timeout: Optional[float]) -> None:
         deadline = None if timeout is None else time.monotonic() + timeout
@@ -132,7 +142,13 @@ class _ChannelReadyFuture(Future):
                 self._condition.wait(left)
 
     def cancel(self):
-        return self._end(is_cancelled=True)
+        callbacks = self._end(is_cancelled=True)
+        for callback in callbacks or ():
+            try:
+                callback(self)
+            except Exception as error:
+                _threads.log_callback_error(error)
+        return callbacks is not None
 
     def cancelled(self):
         with self._condition:

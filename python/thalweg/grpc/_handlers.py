@@ -121,10 +121,21 @@ class Method:
         takes_stream: Whether the requests are a stream.
         sends_stream: Whether the responses are a stream.
         is_non_blocking: Whether a handler with a stream of responses sends them by a function that it gets.
+        ends_at_none: Whether None among the responses ends their stream. False by default; grpcio's blocking server
+            does so, its asyncio server does not.
         run: Runs the handler; the meaning is the server's.
     """
 
-    __slots__ = ("function", "deserialize", "serialize", "takes_stream", "sends_stream", "is_non_blocking", "run")
+    __slots__ = (
+        "function",
+        "deserialize",
+        "serialize",
+        "takes_stream",
+        "sends_stream",
+        "is_non_blocking",
+        "ends_at_none",
+        "run",
+    )
 
     def __init__(self, handler):
         self.takes_stream = bool(handler.request_streaming)
@@ -135,4 +146,5 @@ class Method:
         self.serialize = handler.response_serializer
         # grpcio's health service uses it.
         self.is_non_blocking = self.sends_stream and getattr(self.function, "experimental_non_blocking", False)
+        self.ends_at_none = False
         self.run = None

@@ -46,23 +46,22 @@ class _Calls:
 
     def start(self):
         """Starts the dispatcher."""
-        arguments = (self._submit, self._reject)
-        self._thread = threading.Thread(
-            target=self.queue.dispatch, args=arguments, name="thalweg-dispatcher", daemon=True
-        )
+        self._thread = threading.Thread(target=self._dispatch, name="thalweg-dispatcher", daemon=True)
         self._thread.start()
         _running.add(self)
 
-    def stopped(self, _=None):
-        """Ends the dispatcher, once all calls have ended."""
-        self.terminated.set()
-        self.queue.close()
-
     def end_at_exit(self):
-        """Cancels the calls, and ends the dispatcher before the interpreter does, which would leave it without the GIL."""
+        """Cancels the calls, and ends the dispatcher before the interpreter ends, which would leave it without the GIL."""
         self.cancel_all()
-        self.stopped()
+        self.queue.close()
         self._thread.join(timeout=1)
+
+    def _dispatch(self):
+        # The native server closes the queue once all calls have ended.
+        try:
+            self.queue.dispatch(self._submit, self._reject)
+        finally:
+            self.terminated.set()
 
     def _submit(self):
         try:
@@ -118,6 +117,7 @@ class _Calls:
             if handler is not None:
                 method = Method(handler)
                 method.run = failure
+                method.ends_at_none = True
                 if is_static:
                     call.keep_handler(method)
                 return method
@@ -166,14 +166,15 @@ class _Server(Server):
 
     def stop(self, grace):
         calls, native = self._calls, self._native
+        if native.is_inherited:
+            # It goes on in the parent process. Another thread may have held the lock at the fork.
+            return _done()
         with self._lock:
             if not self._is_started:
-                done = threading.Event()
-                done.set()
-                return done
+                return _done()
             if not self._is_stopping:
                 self._is_stopping = True
-                native.drain(calls.stopped, False)
+                native.drain(waits_for_handlers=False)
         if grace is None:
             native.cancel_all()
             calls.terminated.wait()
@@ -182,15 +183,21 @@ class _Server(Server):
         return calls.terminated
 
     def wait_for_termination(self, timeout=None):
-        return not self._calls.terminated.wait(timeout)
+        return not self._native.is_inherited and not self._calls.terminated.wait(timeout)
 
     def __del__(self):
-        # Both are missing if the constructor has failed.
-        native, calls = getattr(self, "_native", None), getattr(self, "_calls", None)
+        # It is missing if the constructor has failed.
+        native = getattr(self, "_native", None)
         if native is None or not self._is_started or self._is_stopping:
             return
-        native.drain(calls.stopped, False)
+        native.drain(waits_for_handlers=False)
         native.cancel_all()
+
+
+def _done():
+    event = threading.Event()
+    event.set()
+    return event
 
 
 def _cancel_after(terminated, grace, native):

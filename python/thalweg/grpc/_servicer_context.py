@@ -3,6 +3,7 @@
 import enum
 import logging
 
+from thalweg import _native
 from thalweg.grpc._interfaces import ServicerContext
 from thalweg.grpc._status import StatusCode
 from thalweg.grpc._types import RpcError
@@ -86,7 +87,7 @@ class Context(ServicerContext):
             _LOGGER.error("abort was called with StatusCode.OK; the call ends with UNKNOWN")
             code, details = StatusCode.UNKNOWN, ""
         self._code = code
-        self._details = details
+        self._details = _encoded(details)
         raise Abort(code, details)
 
     def abort_with_status(self, status):
@@ -100,7 +101,7 @@ class Context(ServicerContext):
         return self._code
 
     def set_details(self, details):
-        self._details = details
+        self._details = _encoded(details)
 
     def details(self):
         return self._details
@@ -118,11 +119,7 @@ class Context(ServicerContext):
                 return
         else:
             response = None
-        details = self._details
-        if code == 0 or details is None:
-            details = ""
-        elif isinstance(details, bytes):
-            details = details.decode("utf-8", "replace")
+        details = "" if code == 0 or self._details is None else self._details.decode("utf-8", "replace")
         finish(self._call, code, details, self._trailing_metadata, response)
 
     def _fail(self, stage, error):
@@ -137,8 +134,17 @@ class Context(ServicerContext):
         if self._code is None or self._code is StatusCode.OK:
             self._code = code
         if self._details is None:
-            self._details = details
+            self._details = details.encode("utf-8", "replace")
         self._finish()
+
+
+def _encoded(details):
+    """Returns details as bytes, which `details` returns on grpcio, too."""
+    if isinstance(details, str):
+        return details.encode()
+    if not isinstance(details, bytes):
+        raise TypeError(f"details must be str or bytes, not {type(details).__name__}")
+    return details
 
 
 def _run_callback(callback):
@@ -156,10 +162,14 @@ def number_of(code):
 
 
 def finish(call, code, details, trailing_metadata, response=None):
-    """Ends a call. With trailing metadata that cannot be sent, it ends with INTERNAL."""
+    """Ends a call. With trailing metadata that cannot be sent, it ends with INTERNAL.
+
+    Raises:
+        TypeError: The response cannot be sent.
+    """
     try:
         call.finish(code, details, trailing_metadata, response)
-    except (TypeError, ValueError) as error:
+    except _native.InvalidMetadata as error:
         _LOGGER.error("the call of %s failed: %s", call.method, error, exc_info=error)
         call.finish(StatusCode.INTERNAL, f"Invalid metadata: {error}", None)
 
@@ -259,16 +269,22 @@ class _NonBlocking:
             self._end(Stage.HANDLER, error)
 
     def _send(self, response):
-        """Sends a response; None ends the call."""
+        """Sends a response and waits for room for another; None ends the call. Without effect once that has ended."""
         context = self._context
+        call = context._call
         if response is None:
             context._finish()
-            context._call.release()
+            call.release()
             return
         try:
-            context._call.send(_serialized(context._method, response))
+            has_room = call.send(_serialized(context._method, response))
         except Exception as error:
             self._end(Stage.RESPONSE, error)
+            return
+        if has_room is None:
+            call.release()
+        elif not has_room:
+            call.room_blocking()
 
     def _end(self, stage, error):
         self._context._fail(stage, error)
@@ -304,6 +320,8 @@ def _serialized(method, response):
 def _send_all(context, responses):
     call, method = context._call, context._method
     for response in iter(responses):
+        if response is None and method.ends_at_none:
+            break
         try:
             has_room = call.send(_serialized(method, response))
         except Exception as error:

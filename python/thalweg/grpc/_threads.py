@@ -1,4 +1,4 @@
-"""The thread that runs callbacks of the blocking interface."""
+"""The threads of the blocking interface that run callbacks."""
 
 import atexit
 import logging
@@ -13,10 +13,6 @@ _LOGGER = logging.getLogger(__name__)
 #: Time in seconds that the exit of the interpreter waits for a running callback.
 _EXIT_TIMEOUT = 1.0
 
-_lock = threading.Lock()
-_queue: "Optional[_native.CompletionQueue]" = None
-_thread: Optional[threading.Thread] = None
-
 
 def start_queue(name: str) -> "tuple[_native.CompletionQueue, threading.Thread]":
     """Returns a new completion queue, and the daemon thread that runs its completions until it is closed."""
@@ -27,16 +23,52 @@ def start_queue(name: str) -> "tuple[_native.CompletionQueue, threading.Thread]"
     return queue, thread
 
 
+class _Runner:
+    """A thread of the process that runs completions. Its first use starts it, in a child process once more."""
+
+    def __init__(self, name: str):
+        self._name = name
+        self._lock = threading.Lock()
+        self._queue: "Optional[_native.CompletionQueue]" = None
+        self._thread: Optional[threading.Thread] = None
+
+    def queue(self) -> "_native.CompletionQueue":
+        """Returns the queue of the thread."""
+        queue = self._queue
+        if queue is not None:
+            return queue
+        with self._lock:
+            if self._queue is None:
+                self._queue, self._thread = start_queue(self._name)
+            return self._queue
+
+    def end(self) -> None:
+        """Ends the thread."""
+        if self._queue is not None and self._thread is not None:
+            self._queue.close()
+            self._thread.join(_EXIT_TIMEOUT)
+
+    def forget(self) -> None:
+        """Leaves the queue to the parent process, whose thread the child does not have."""
+        self._lock = threading.Lock()
+        self._queue = self._thread = None
+
+
+_callbacks = _Runner("thalweg-callbacks")
+_events = _Runner("thalweg-events")
+
+
 def callbacks() -> "_native.CompletionQueue":
-    """Returns the queue of the thread that runs the callbacks of the process, which the first call starts."""
-    global _queue, _thread
-    queue = _queue
-    if queue is not None:
-        return queue
-    with _lock:
-        if _queue is None:
-            _queue, _thread = start_queue("thalweg-callbacks")
-        return _queue
+    """Returns the queue of the thread that runs the callbacks of the application."""
+    return _callbacks.queue()
+
+
+def events() -> "_native.CompletionQueue":
+    """Returns the queue of the thread that changes objects the application may wait for in a callback.
+
+    It runs no code of the application, so it always makes progress.
+    """
+    return _events.queue()
 
 
 def log_callback_error(error: BaseException) -> None:
@@ -56,16 +88,13 @@ def wake_descriptors(blocks: bool) -> "tuple[int, int]":
 
 
 def _end() -> None:
-    if _queue is not None and _thread is not None:
-        _queue.close()
-        _thread.join(_EXIT_TIMEOUT)
+    for runner in (_callbacks, _events):
+        runner.end()
 
 
 def _after_fork_in_child() -> None:
-    """Leaves the queue to the parent process, whose thread the child does not have."""
-    global _lock, _queue, _thread
-    _lock = threading.Lock()
-    _queue = _thread = None
+    for runner in (_callbacks, _events):
+        runner.forget()
 
 
 atexit.register(_end)

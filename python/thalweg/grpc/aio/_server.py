@@ -12,7 +12,7 @@ from thalweg.grpc._server import add_port, create_native
 from thalweg.grpc._servicer_context import serve
 from thalweg.grpc._status import StatusCode
 from thalweg.grpc.aio._loops import completions_of
-from thalweg.grpc.aio._servicer_context import serve_stream, serve_unary
+from thalweg.grpc.aio._servicer_context import encoded, serve_stream, serve_unary
 
 _LOGGER = logging.getLogger("grpc.aio._server")
 
@@ -57,8 +57,10 @@ class _Calls:
             self._start(call, method.run(method, call))
 
     def _start(self, call, coroutine):
-        # The call keeps the task.
-        call.on_cancel(_cancel, self._create_task(coroutine))
+        task = self._create_task(coroutine)
+        # The call keeps the task. If it was cancelled on its way to the loop, nothing else cancels the task.
+        if not call.on_cancel(_cancel, task) and call.cancelled():
+            task.cancel()
 
     def _find(self, call):
         """Returns the method of a call. None: there is none, and the call has ended."""
@@ -121,6 +123,8 @@ def _method(handler):
     method = Method(handler)
     if not _is_async(method.function):
         method.run = _failure
+        if method.serialize is None:
+            method.serialize = encoded
     elif method.takes_stream or method.sends_stream:
         method.run = serve_stream
     else:
@@ -186,12 +190,13 @@ class Server:
         """Accepts no more calls, cancels those that go on after `grace` seconds (None: at once), and waits until all
         handlers have returned. A later call may shorten the time.
         """
-        if not self._is_started:
+        # In a child process, a server of the parent has no calls.
+        if not self._is_started or self._native.is_inherited:
             self._terminated.set()
             return
         if not self._is_stopping:
             self._is_stopping = True
-            self._native.drain(functools.partial(_set, self._terminated), True)
+            self._native.drain(True, functools.partial(_set, self._terminated))
         if grace is None or grace <= 0:
             self._native.cancel_all()
             await self._terminated.wait()
@@ -204,6 +209,8 @@ class Server:
 
     async def wait_for_termination(self, timeout=None):
         """Waits until the server has stopped, at most `timeout` seconds. Returns whether the time passed first."""
+        if self._native.is_inherited:
+            return False
         try:
             await asyncio.wait_for(self._terminated.wait(), timeout)
         except asyncio.TimeoutError:
@@ -214,7 +221,7 @@ class Server:
         # It is missing if the constructor has failed. Both methods are safe on any thread.
         native = getattr(self, "_native", None)
         if native is not None and self._is_started and not self._is_stopping:
-            native.drain(functools.partial(_set, self._terminated), False)
+            native.drain(False, functools.partial(_set, self._terminated))
             native.cancel_all()
 
 

@@ -63,7 +63,11 @@ class ServicerContext(Generic[_RequestType, _ResponseType]):
             asyncio.CancelledError: The client has cancelled the call, or its deadline has passed.
         """
         serialize = self._method.serialize
-        has_room = self._call.send(message if serialize is None else serialize(message))
+        if serialize is not None:
+            message = serialize(message)
+        elif type(message) is not bytes:
+            message = encoded(message)
+        has_room = self._call.send(message)
         if has_room:
             self._burst += 1
             if self._burst == _BURST_LEN:
@@ -98,11 +102,13 @@ class ServicerContext(Generic[_RequestType, _ResponseType]):
 
         Raises:
             AbortError: Always, if the arguments are valid.
+            TypeError: The details are not text.
             UsageError: The call was aborted before.
             ValueError: The code is OK.
         """
         if self._is_aborted:
             raise UsageError("the call was aborted before")
+        _check_details(details)
         number = _number(code)
         if number == 0:
             raise ValueError("a call cannot be aborted with OK; use another status")
@@ -139,7 +145,12 @@ class ServicerContext(Generic[_RequestType, _ResponseType]):
         return self._code
 
     def set_details(self, details):
-        """Sets the text that the call ends with."""
+        """Sets the text that the call ends with.
+
+        Raises:
+            TypeError: The details are not text.
+        """
+        _check_details(details)
         self._details = details
 
     def details(self):
@@ -220,10 +231,22 @@ def _number(code):
     return code.value[0] if isinstance(code, StatusCode) else int(code)
 
 
+def _check_details(details):
+    if not (details is None or isinstance(details, (str, bytes))):
+        raise TypeError(f"details must be str, not {type(details).__name__}")
+
+
 def _text(details):
     if isinstance(details, bytes):
         return details.decode("utf-8", "replace")
     return details or ""
+
+
+def encoded(response):
+    """Returns the message of a response without a serializer. As grpcio, it encodes `str`, and None is empty."""
+    if isinstance(response, str):
+        return response.encode()
+    return b"" if response is None else response
 
 
 class _Requests:
@@ -257,9 +280,8 @@ async def serve_unary(method, call):
         serialize = method.serialize
         if serialize is not None:
             response = serialize(response)
-        elif response is None:
-            # As grpcio.
-            response = b""
+        elif type(response) is not bytes:
+            response = encoded(response)
         if context._code is None and not context._trailing_metadata:
             call.respond(response)
         else:
@@ -287,11 +309,7 @@ async def serve_stream(method, call):
         response = None
         if not method.sends_stream:
             response = await result
-            if method.serialize is not None:
-                response = method.serialize(response)
-            elif response is None:
-                # As grpcio.
-                response = b""
+            response = encoded(response) if method.serialize is None else method.serialize(response)
         elif hasattr(result, "__aiter__"):
             await _send_all(context, result)
         else:
