@@ -236,6 +236,26 @@ print("done")
             "done",
         )
 
+    def test_child_drops_an_inherited_call_and_keeps_its_own(self, port):
+        check(
+            port,
+            """
+responses = method("unary_stream", "Count")(b"3")
+time.sleep(0.3)
+child = os.fork()
+if child == 0:
+    own = sleep.future(b"20")
+    del responses
+    channel.close()
+    ended = threading.Event()
+    own.add_done_callback(lambda it: ended.set())
+    os._exit(0 if ended.wait(10) and own.code() is grpc.StatusCode.CANCELLED else 1)
+check(os.waitpid(child, 0)[1] == 0, "the child's call goes on")
+print(list(responses) == [b"0", b"1", b"2"])
+""",
+            "True",
+        )
+
     def test_child_ends_by_itself(self, port):
         check(
             port,
