@@ -31,7 +31,7 @@ pub struct Interval {
     pub connections: u32,
     /// Latency in ns of calls that ended with OK.
     pub latency_ns: Option<Latency>,
-    /// Histogram of the latency, as in a [`Timing`], but with two digits.
+    /// Histogram of the latency, as in a [`Timing`](super::Timing), but with two digits.
     #[serde(default)]
     pub histogram: Option<Histogram>,
     /// Messages sent, including those of unfinished streams.
