@@ -80,10 +80,8 @@ impl BlockingUnaryUnary {
         wait_for_ready: Option<bool>,
         compression: Option<Bound<'_, PyAny>>,
     ) -> PyResult<Py<PyAny>> {
-        let (metadata, timeout) = self.authorized(py, metadata, credentials, timeout)?;
         let arguments = Arguments { timeout, metadata, wait_for_ready, compression };
-        let arguments = arguments.prepare(py, self)?;
-        let ended = self.run(py, request, arguments)?;
+        let ended = self.run(py, request, credentials, arguments)?;
         self.response(py, &ended)
     }
 
@@ -102,10 +100,8 @@ impl BlockingUnaryUnary {
         compression: Option<Bound<'_, PyAny>>,
     ) -> PyResult<(Py<PyAny>, Py<PyAny>)> {
         static CALL: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-        let (metadata, timeout) = self.authorized(py, metadata, credentials, timeout)?;
         let arguments = Arguments { timeout, metadata, wait_for_ready, compression };
-        let arguments = arguments.prepare(py, self)?;
-        let ended = self.run(py, request, arguments)?;
+        let ended = self.run(py, request, credentials, arguments)?;
         let response = self.response(py, &ended)?;
         let class = of_calls(py, &CALL, "EndedCall")?;
         let initial = metadata::to_python(py, &ended.initial_metadata)?;
@@ -217,12 +213,17 @@ impl BlockingUnaryUnary {
     }
 
     /// Makes a call, and waits for its end.
-    fn run(
+    fn run<'py>(
         &self,
-        py: Python<'_>,
-        request: Bound<'_, PyAny>,
-        (options, metadata): Prepared,
+        py: Python<'py>,
+        request: Bound<'py, PyAny>,
+        credentials: Option<Py<PyAny>>,
+        arguments: Arguments<'py>,
     ) -> PyResult<Ended> {
+        let Arguments { timeout, metadata, wait_for_ready, compression } = arguments;
+        let (metadata, timeout) = self.authorized(py, metadata, credentials, timeout)?;
+        let arguments = Arguments { timeout, metadata, wait_for_ready, compression };
+        let (options, metadata) = arguments.prepare(py, self)?;
         let message = self.serialize(py, request)?;
         let metadata = match metadata {
             Ok(metadata) => metadata,

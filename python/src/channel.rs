@@ -149,7 +149,7 @@ impl Channel {
 pub(crate) struct Registration {
     channel: Arc<ChannelState>,
     key: usize,
-    /// Of the process that has registered it.
+    /// The generation of the process that has registered it.
     generation: u64,
 }
 

@@ -165,7 +165,7 @@ impl CertificateConfiguration {
             let identity = Identity::from_pem(chain, key);
             tls = if index == 0 { tls.identity(identity) } else { tls.identity_for_its_names(identity) };
         }
-        // As in grpcio, a client is not asked for a certificate that it need not have.
+        // A client is not asked for a certificate that it need not have, as in grpcio.
         match &self.1 {
             Some(roots) if requires_client => tls.client_ca_root(Certificate::from_pem(roots)),
             _ => tls,

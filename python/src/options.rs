@@ -48,6 +48,11 @@ pub(crate) fn code(number: i32) -> PyResult<Code> {
     Err(PyValueError::new_err(format!("no status code has the number {number}")))
 }
 
+/// Returns the encoding with a number of `grpc.Compression`.
+pub(crate) fn encoding_of(number: usize) -> Option<Encoding> {
+    ENCODINGS.get(number).copied()
+}
+
 /// Returns the encoding of a member of `grpc.Compression`, or its number.
 pub(crate) fn encoding(compression: &Bound<'_, PyAny>) -> PyResult<Encoding> {
     let number: usize = compression.extract().map_err(|_| {
@@ -56,7 +61,7 @@ pub(crate) fn encoding(compression: &Bound<'_, PyAny>) -> PyResult<Encoding> {
             type_name(compression)
         ))
     })?;
-    ENCODINGS.get(number).copied().ok_or_else(|| {
+    encoding_of(number).ok_or_else(|| {
         PyValueError::new_err(format!("unknown compression {number}; use a member of grpc.Compression"))
     })
 }

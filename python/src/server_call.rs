@@ -18,6 +18,7 @@ use crate::exchange::{Exchange, Received, Sent};
 use crate::loops;
 use crate::message::Message;
 use crate::metadata::{self, Given, InvalidMetadata};
+use crate::options;
 use crate::server::Active;
 use crate::status;
 
@@ -250,14 +251,9 @@ fn trailers(given: &Bound<'_, PyAny>) -> PyResult<HeaderMap> {
 
 /// Returns the encoding of a member of `grpc.Compression`.
 fn encoding(compression: i32) -> PyResult<Encoding> {
-    match compression {
-        0 => Ok(Encoding::Identity),
-        1 => Ok(Encoding::Deflate),
-        2 => Ok(Encoding::Gzip),
-        _ => Err(PyValueError::new_err(format!(
-            "{compression} is not a compression; use a member of grpc.Compression"
-        ))),
-    }
+    usize::try_from(compression).ok().and_then(options::encoding_of).ok_or_else(|| {
+        PyValueError::new_err(format!("{compression} is not a compression; use a member of grpc.Compression"))
+    })
 }
 
 /// Takes the next request.

@@ -51,7 +51,6 @@ pub(super) fn long() -> Result<String> {
 
 /// Runs pytest with these flags and returns its summary.
 fn suites(python: &Path, implementation: &str, flags: &str) -> Result<String> {
-    // Not `python -m pytest`, which finds the package's sources in place of the installed package.
     let job = Job::new(python.with_file_name("pytest")).words("-q -p no:cacheprovider").words(flags);
     // Beside them, `thalweg` is the installed package, also for the programs that they start.
     let job = job.env("THALWEG_TEST_GRPC", implementation).directory(package().join("tests"));

@@ -300,49 +300,41 @@ class _MultiCallable:
         return [*(details.metadata or ()), *added], left
 
 
-class UnaryUnaryMultiCallable(_MultiCallable, _base.UnaryUnaryMultiCallable):
+class _OfRequest(_MultiCallable):
+    """A method with one request."""
+
+    def __call__(
+        self, request, *, timeout=None, metadata=None, credentials=None, wait_for_ready=None, compression=None
+    ):
+        return self._call(request, timeout, metadata, credentials, wait_for_ready, compression)
+
+
+class _OfRequests(_MultiCallable):
+    """A method with a stream of requests."""
+
+    def __call__(
+        self,
+        request_iterator=None,
+        timeout=None,
+        metadata=None,
+        credentials=None,
+        wait_for_ready=None,
+        compression=None,
+    ):
+        return self._call(request_iterator, timeout, metadata, credentials, wait_for_ready, compression)
+
+
+class UnaryUnaryMultiCallable(_OfRequest, _base.UnaryUnaryMultiCallable):
     """A method with one request and one response."""
 
-    def __call__(
-        self, request, *, timeout=None, metadata=None, credentials=None, wait_for_ready=None, compression=None
-    ):
-        return self._call(request, timeout, metadata, credentials, wait_for_ready, compression)
 
-
-class UnaryStreamMultiCallable(_MultiCallable, _base.UnaryStreamMultiCallable):
+class UnaryStreamMultiCallable(_OfRequest, _base.UnaryStreamMultiCallable):
     """A method with one request and a stream of responses."""
 
-    def __call__(
-        self, request, *, timeout=None, metadata=None, credentials=None, wait_for_ready=None, compression=None
-    ):
-        return self._call(request, timeout, metadata, credentials, wait_for_ready, compression)
 
-
-class StreamUnaryMultiCallable(_MultiCallable, _base.StreamUnaryMultiCallable):
+class StreamUnaryMultiCallable(_OfRequests, _base.StreamUnaryMultiCallable):
     """A method with a stream of requests and one response."""
 
-    def __call__(
-        self,
-        request_iterator=None,
-        timeout=None,
-        metadata=None,
-        credentials=None,
-        wait_for_ready=None,
-        compression=None,
-    ):
-        return self._call(request_iterator, timeout, metadata, credentials, wait_for_ready, compression)
 
-
-class StreamStreamMultiCallable(_MultiCallable, _base.StreamStreamMultiCallable):
+class StreamStreamMultiCallable(_OfRequests, _base.StreamStreamMultiCallable):
     """A method with streams in both directions."""
-
-    def __call__(
-        self,
-        request_iterator=None,
-        timeout=None,
-        metadata=None,
-        credentials=None,
-        wait_for_ready=None,
-        compression=None,
-    ):
-        return self._call(request_iterator, timeout, metadata, credentials, wait_for_ready, compression)
